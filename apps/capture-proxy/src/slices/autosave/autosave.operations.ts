@@ -12,7 +12,7 @@ export interface AutoSaveParts {
   readonly onChange: () => void;
 }
 
-/** What a change may set; the other fields it tolerates are those that are only shown. */
+/** Fields a change may set; it may also hold read-only fields, which are ignored. */
 const FIELDS = [
   "enabled",
   "interval_seconds",
@@ -23,14 +23,13 @@ const FIELDS = [
   "rotate_after_minutes",
 ] as const;
 
-/** Handlers of the automatic backup's operations. Its settings are those of the configuration. */
 export function createAutosaveOperations(parts: AutoSaveParts): Handlers<typeof autosaveOperations> {
   const { settings, task, defaultDir, onChange } = parts;
   return {
     getAutosave: () => ({ status: 200, body: autosaveStatus(parts) }),
     updateAutosave: ({ body }) => {
       const before = settings.configured.auto_save;
-      // What was shown and comes back is no change: the default moves with the data directory.
+      // Sending back the status changes nothing: the default directory moves with the data directory.
       const shown = { ...body, ...(body.output_dir === defaultDir && { output_dir: null }) };
       const given = FIELDS.filter((field) => shown[field] !== undefined).map((field) => [field, shown[field]]);
       const change = Object.fromEntries(given) as typeof body;
@@ -62,7 +61,7 @@ function autosaveStatus({ settings, task, defaultDir }: AutoSaveParts): AutoSave
   };
 }
 
-/** The settings complain about `body/auto_save/…`; the body here is that section. */
+/** The settings report errors below `body/auto_save/`; the body of this operation is that section. */
 function inBody(run: () => void): void {
   try {
     run();

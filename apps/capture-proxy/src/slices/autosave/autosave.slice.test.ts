@@ -23,7 +23,7 @@ interface Rig extends AsyncDisposable {
   status(): Promise<AutoSaveStatus>;
   patch(body: object): Promise<AutoSaveStatus>;
   snapshot(): Promise<SnapshotResult>;
-  /** Lets one interval pass and waits for the end of its snapshot. */
+  /** Runs one interval and resolves at the end of its snapshot. */
   cycle(): Promise<void>;
 }
 
@@ -31,7 +31,7 @@ const INTERVAL_MS = 300_000;
 
 interface RigOptions {
   readonly wrap?: (store: CaptureStore) => CaptureStore;
-  /** Gets what is logged. */
+  /** Receives the log lines. */
   readonly onLine?: (line: string) => void;
   readonly savedSettings?: object;
 }
@@ -104,7 +104,7 @@ async function startAutosave(
   return rig;
 }
 
-/** The store with one of its methods done otherwise. */
+/** The store with one method replaced. */
 function withMethod<K extends "exportHar" | "exportSession">(
   store: CaptureStore,
   method: K,
@@ -155,7 +155,7 @@ inSession(
     assert.equal((await rig.patch({ rotate_after_requests: 0 })).rotate_after_requests, null);
     const cleared = await rig.patch({ rotate_after_minutes: null, output_dir: null });
     assert.deepEqual([cleared.rotate_after_minutes, cleared.output_dir], [null, rig.backups]);
-    // What was shown may be sent back, and changes nothing.
+    // Sending back the status changes nothing.
     assert.deepEqual(await rig.patch(cleared), cleared);
     assert.equal(rig.api.settings.configured.auto_save.output_dir, null);
   },
@@ -220,7 +220,7 @@ inSession(
     );
     const both = await rig.patch({ interval_seconds: 60 });
     assert.deepEqual([both.restart_pending, both.overridden_by], [true, changed.overridden_by]);
-    // What was shown may be sent back.
+    // Sending back the status changes nothing.
     assert.deepEqual((await rig.patch({ ...both, enabled: true, max_backups: 3 })).overridden_by, {});
   },
 );
@@ -312,13 +312,13 @@ inSession(
   },
 );
 
-/** The sessions that the snapshots hold, sorted. */
+/** Sessions in the snapshots, sorted. */
 function savedSessions(rig: Rig): string[] {
   const documents = rig.files().map((name) => readFileSync(`${rig.backups}/${name}`, "utf8"));
   return documents.map((text) => (JSON.parse(text) as { session: { id: string } }).session.id).sort();
 }
 
-/** A new session follows with each request; there is no room for the snapshots of some, and `lines` get the log. */
+/** Rotates with each request; snapshots of `tooLarge` sessions fail with a full disk. `lines` collects the log. */
 async function startRotating(stored: StoreRig, tooLarge: ReadonlySet<string>, lines: string[]): Promise<Rig> {
   const wrap = (store: CaptureStore): CaptureStore =>
     withMethod(store, "exportSession", async (...given) => {
@@ -433,7 +433,7 @@ inSession(
   },
 );
 
-/** Holds the first piece of each export back until the test lets it go. */
+/** Delays the first piece of each export until the test opens its gate. */
 function slowly(gates: PromiseWithResolvers<void>[]): (store: CaptureStore) => CaptureStore {
   return (store) =>
     withMethod(store, "exportHar", async (...given) => {

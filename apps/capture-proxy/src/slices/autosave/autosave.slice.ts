@@ -4,7 +4,7 @@ import type { Slice, SliceHost } from "#slice.ts";
 import { createAutosaveOperations } from "./autosave.operations.ts";
 import { AutoSaveTask } from "./autosave.task.ts";
 
-/** The active session as a file, again and again. */
+/** Saves snapshots of the active session at intervals. */
 export function createAutosaveSlice(host: SliceHost): Slice<typeof autosaveOperations> {
   const { store, settings, clock, log, events } = host;
   const defaultDir = join(host.dataDir, "backups");

@@ -3,7 +3,7 @@ import type { SliceHost } from "#slice.ts";
 import { pruneSnapshots, removeLeftovers, writeSnapshot } from "./snapshot-files.ts";
 import type { WrittenSnapshot } from "./snapshot-files.ts";
 
-/** Sessions from here on tell how far their snapshot is. */
+/** Snapshots of sessions from this size on report their progress. */
 const LARGE_ENTRIES = 1000;
 const LARGE_BYTES = 33_554_432;
 const LINE_END = 0x0a;
@@ -27,7 +27,6 @@ type Outcome = Pick<
 
 interface Failure {
   readonly atMs: number;
-  /** One sentence for people. */
   readonly text: string;
 }
 
@@ -36,15 +35,15 @@ type Parts = Pick<SliceHost, "store" | "settings" | "clock" | "log" | "events"> 
 };
 
 /**
- * Saves the active session: by the clock, and when somebody asks. Never two at a time; a cycle that is due while one is
- * being written is missed, and counted. A session that was followed by a new one and could not be saved is owed: each
- * cycle tries one of those first, and saves the active one whatever came of that.
+ * Saves the active session at intervals and on request, one snapshot at a time. A cycle that is due during a snapshot
+ * is skipped and counted. A session that rotation replaced before it was saved is owed: each cycle retries one owed
+ * session, then saves the active one in any case.
  */
 export class AutoSaveTask {
   readonly #parts: Parts;
   readonly #stop = new AbortController();
   #current: Promise<SnapshotResult> | undefined;
-  /** The one that begins when the current one is over, for everybody who asked meanwhile. */
+  /** The next snapshot, shared by all requests that arrive during the current one. */
   #following: Promise<SnapshotResult> | undefined;
   #intervalMs: number | undefined;
   #nextDueMs = 0;
@@ -53,16 +52,16 @@ export class AutoSaveTask {
   #missed = 0;
   #last: { readonly atMs: number; readonly result: SnapshotResult } | undefined;
   #rotatedMs: number | undefined;
-  /** Why no session that is not owed was saved when that was last tried. */
+  /** The last failure that does not concern an owed session. */
   #failure: Failure | undefined;
-  /** Sessions that a new one follows already and that are not saved, the next to be tried first; null was never tried. */
+  /** Sessions to be retried, the next one first; null before the first attempt. */
   readonly #owed = new Map<string, Failure | null>();
 
   constructor(parts: Parts) {
     this.#parts = parts;
   }
 
-  /** Whether and how often there are cycles is decided here, for as long as the process runs. */
+  /** `enabled` and the interval are read once; changes apply after a restart. */
   start(signal: AbortSignal): void {
     const { settings, clock } = this.#parts;
     const { enabled, interval_seconds: intervalSeconds } = settings.running.auto_save;
@@ -75,12 +74,12 @@ export class AutoSaveTask {
     signal.addEventListener("abort", stopTimer, { once: true });
   }
 
-  /** Resolves when nothing is being written any more. What was half written is gone then. */
+  /** Resolves when the current snapshot has ended and its temporary file is removed. */
   async stopped(): Promise<void> {
     while (this.#current !== undefined) await this.#current.catch(() => undefined);
   }
 
-  /** Saves the active session as it is now. Throws what kept it from being saved. */
+  /** Saves the active session; rejects with the reason for a failure. */
   async saveNow(): Promise<SnapshotResult> {
     if (this.#current === undefined) return await this.#begin(async () => await this.#saveActive());
     this.#following ??= this.#afterCurrent(this.#current);
@@ -122,7 +121,7 @@ export class AutoSaveTask {
       this.#missed += 1;
       return;
     }
-    // What fails is in the status and in the log.
+    // The status and the log report the failure.
     this.#begin(async () => await this.#saveDue()).catch(() => undefined);
   }
 
@@ -148,16 +147,16 @@ export class AutoSaveTask {
     return await this.#attempt(async () => await this.#activeSession());
   }
 
-  /** One owed session, and then the active one. */
+  /** Saves one owed session, then the active one. */
   async #saveDue(): Promise<SnapshotResult> {
-    // A store that does not answer is told by the active one.
+    // A store that does not respond also fails the active session's snapshot, which reports it.
     const owed = await this.#nextOwed().catch(() => undefined);
     if (owed !== undefined) await this.#attempt(() => owed).catch(() => undefined);
     this.#stop.signal.throwIfAborted();
     return await this.#attempt(async () => await this.#rotated());
   }
 
-  /** The owed session that was not tried for the longest time. One that is active again is saved as that. */
+  /** The owed session with the oldest attempt. An owed session that is active again is saved as the active one. */
   async #nextOwed(): Promise<CaptureSession | undefined> {
     const { store } = this.#parts;
     for (const id of this.#owed.keys()) {
@@ -169,7 +168,7 @@ export class AutoSaveTask {
     return undefined;
   }
 
-  /** Saves the session that `choose` gives, and keeps what came of it for the status and the log. */
+  /** Saves the session that `choose` returns and records the outcome for the status and the log. */
   async #attempt(choose: () => CaptureSession | Promise<CaptureSession>): Promise<SnapshotResult> {
     const { clock, settings } = this.#parts;
     let session: CaptureSession | undefined;
@@ -188,13 +187,13 @@ export class AutoSaveTask {
     }
   }
 
-  /** Ends what was told of failures, as far as this snapshot is proof of it. */
+  /** Clears the failures that this snapshot disproves. */
   #settle({ session_id: session, path }: SnapshotResult): void {
     const { log } = this.#parts;
     const owed = this.#owed.get(session);
     this.#owed.delete(session);
     if (owed) {
-      // It says nothing of the active one, which may still fail.
+      // The active session may still fail.
       log.info({ session, path }, "A session that a new one follows is saved now");
       return;
     }
@@ -202,14 +201,14 @@ export class AutoSaveTask {
     this.#failure = undefined;
   }
 
-  /** Said once until one is saved again; each failure is in the status. */
+  /** Logs the first failure only, until a snapshot succeeds; the status holds the latest. */
   #fail(error: unknown): void {
     const { clock, log } = this.#parts;
     if (this.#failure === undefined) log.warn({ err: error }, "A snapshot could not be saved");
     this.#failure = { atMs: clock.now(), text: failureSentence(error) };
   }
 
-  /** Said once for each session; it is the last to be tried again. */
+  /** Logs the first failure of each session and moves the session to the end of the retries. */
   #owe({ id, name }: CaptureSession, error: unknown): void {
     const { clock, log } = this.#parts;
     if (!this.#owed.get(id)) {
@@ -241,7 +240,7 @@ export class AutoSaveTask {
     try {
       written = await this.#told(session, total, chunks, write);
     } catch (error) {
-      // A document nobody read to its end stays open in the thread that reads.
+      // A document that is not read to its end would stay open in the reader thread.
       await chunks[Symbol.asyncIterator]().return?.();
       throw error;
     }
@@ -258,7 +257,7 @@ export class AutoSaveTask {
     };
   }
 
-  /** Tells listeners how far a large snapshot is; small ones are over before anybody could look. */
+  /** Reports the progress of large snapshots; small ones finish too soon. */
   async #told<T>(
     session: CaptureSession,
     total: number,
@@ -282,10 +281,10 @@ export class AutoSaveTask {
     return session;
   }
 
-  /** The active session; a new one takes its place when it is large or old enough. */
+  /** The active session; a new session replaces it when it is large or old enough. */
   async #rotated(): Promise<CaptureSession> {
     const { store, clock, settings, events, log } = this.#parts;
-    // What was recorded a moment ago counts.
+    // Includes entries that are still queued.
     await store.flush();
     const session = await this.#activeSession();
     if (!isDue(session, settings.running.auto_save, clock.now())) return session;
@@ -299,7 +298,7 @@ export class AutoSaveTask {
   }
 }
 
-/** An empty session is never due: there is nothing that a new one would keep apart. */
+/** An empty session is never rotated. */
 function isDue(session: CaptureSession, settings: Settings["auto_save"], nowMs: number): boolean {
   const { rotate_after_requests: requests, rotate_after_minutes: minutes } = settings;
   if (session.request_count === 0) return false;
@@ -307,7 +306,7 @@ function isDue(session: CaptureSession, settings: Settings["auto_save"], nowMs: 
   return minutes !== null && minutes > 0 && nowMs - Date.parse(session.created_at) >= minutes * 60_000;
 }
 
-/** Both formats put a line end before each entry, and none inside of one. */
+/** Counts entries: both formats put a line end before each entry and none inside. */
 async function* counted(
   chunks: AsyncIterable<Uint8Array>,
   total: number,
@@ -337,7 +336,6 @@ const REASONS: Readonly<Record<string, string>> = {
   EEXIST: "A file has the name of the directory",
 };
 
-/** One sentence for people. */
 export function failureSentence(error: unknown): string {
   const { code, message, path } = error as NodeJS.ErrnoException;
   const reason = code === undefined ? undefined : REASONS[code];

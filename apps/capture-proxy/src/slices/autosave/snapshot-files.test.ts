@@ -50,7 +50,7 @@ test("a snapshot that is given up or breaks leaves nothing", async () => {
 
 test("with 12 snapshots and room for 10, the 2 oldest by their time go", async () => {
   await using directory = await temporaryDirectory();
-  // Names and times disagree on purpose: time decides.
+  // Names and times disagree on purpose: the time decides.
   for (let index = 0; index < 12; index += 1) {
     const path = directory.file(`session-${String(20_990_101 - index)}-000000.har`);
     writeFileSync(path, "x");

@@ -6,13 +6,13 @@ import { makeDirectory } from "@headworks/files";
 
 export type SnapshotFormat = "har" | "session";
 
-/** A file that is being written has such a name; it never begins like a snapshot. */
+/** Name of a temporary file; it never begins like a snapshot. */
 const TEMPORARY = /^\.weir-snapshot-[0-9a-f-]{36}\.tmp$/;
-/** Snapshots, by any Weir, and what somebody renamed among them. Other files of the directory are never touched. */
+/** Snapshots of any Weir, renamed ones included. Other files are never touched. */
 const SNAPSHOT = /^session-.*\.(?:har|json)$/s;
-/** A temporary file that nobody wrote to for so long was left behind by a process that ended. */
+/** Temporary files unchanged for this long belong to a process that was killed. */
 const STALE_MS = 600_000;
-/** Names that are tried when there is a file of that second already. */
+/** Names to try when a file of that second exists. */
 const MAX_NAMES = 3600;
 
 export interface WrittenSnapshot {
@@ -21,16 +21,15 @@ export interface WrittenSnapshot {
   readonly sizeBytes: number;
 }
 
-/** `session-<YYYYMMDD-HHMMSS>.har` or `.json`, in UTC. */
 export function snapshotName(atMs: number, format: SnapshotFormat): string {
   const digits = new Date(atMs).toISOString().replace(/\D/g, "");
   return `session-${digits.slice(0, 8)}-${digits.slice(8, 14)}.${format === "har" ? "har" : "json"}`;
 }
 
 /**
- * Writes a document to a file of its own, mode 0600. Under its name it is whole and on disk, or not there at all: it is
- * written elsewhere in the directory and moved. Where a file of that second is there already, the next free second is
- * taken, so that nothing is replaced. Throws the signal's reason, and what the file system says.
+ * Writes a document to a new file, mode 0600. The file is written under a temporary name and moved, so that a snapshot
+ * is complete and durable or absent. If a file of that second exists, the next free second is used. Rejects with the
+ * signal's reason or the file system's error.
  */
 export async function writeSnapshot(
   directory: string,
@@ -77,8 +76,8 @@ async function freeName(
 }
 
 /**
- * Deletes the oldest snapshots beyond `keep`, by the time of their last change; gives their names. Links, directories
- * and files of other names are neither counted nor deleted, and `newest` never is, whatever its time says.
+ * Deletes the oldest snapshots beyond `keep` by modification time and returns their names. Links, directories and files
+ * with other names are neither counted nor deleted; `newest` is never deleted.
  */
 export async function pruneSnapshots(directory: string, keep: number, newest: string): Promise<string[]> {
   const found: { readonly name: string; readonly changedMs: number }[] = [];
@@ -96,7 +95,7 @@ export async function pruneSnapshots(directory: string, keep: number, newest: st
   return pruned;
 }
 
-/** Removes what processes that were killed left half written. */
+/** Removes temporary files of killed processes. */
 export async function removeLeftovers(directory: string, nowMs: number): Promise<void> {
   const names = await readdir(directory).catch(() => []);
   for (const name of names) {
@@ -115,7 +114,7 @@ async function lstatOrNone(path: string) {
   }
 }
 
-/** Makes the move itself durable. Windows cannot open directories and keeps moves in its journal. */
+/** Makes the move durable. Windows cannot open directories and journals moves. */
 async function syncDirectory(directory: string): Promise<void> {
   if (process.platform === "win32") return;
   const handle = await open(directory, "r");

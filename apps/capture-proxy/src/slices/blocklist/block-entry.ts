@@ -5,7 +5,7 @@ const DEFAULT_STATUS = 403;
 const DEFAULT_BODY = "Blocked by Weir";
 const DEFAULT_CONTENT_TYPE = "text/plain";
 
-/** An entry as it is kept: times as numbers, every default filled in. */
+/** An entry as stored: times in milliseconds, defaults filled in. */
 export interface StoredBlockEntry {
   readonly id: string;
   readonly pattern: string;
@@ -19,7 +19,7 @@ export interface StoredBlockEntry {
   readonly updatedAtMs: number;
 }
 
-/** The fields a caller may write, defaults filled in; `null` asks for the default. The pattern is trimmed, lower-case. */
+/** Writable fields with defaults filled in; `null` selects the default. The pattern is trimmed and lower-cased. */
 function written(
   body: NewBlockEntry | BlockEntryUpdate,
 ): Omit<StoredBlockEntry, "id" | "hitCount" | "createdAtMs" | "updatedAtMs"> {
@@ -33,12 +33,11 @@ function written(
   };
 }
 
-/** A new entry that never hit. */
 export function newBlockEntry(id: string, body: NewBlockEntry, nowMs: number): StoredBlockEntry {
   return { id, ...written(body), hitCount: 0, createdAtMs: nowMs, updatedAtMs: nowMs };
 }
 
-/** An update replaces what a caller may write; id, hits and creation time stay. */
+/** Replaces the writable fields; id, hits and creation time stay. */
 export function updatedBlockEntry(entry: StoredBlockEntry, body: BlockEntryUpdate, nowMs: number): StoredBlockEntry {
   const { id, hitCount, createdAtMs } = entry;
   return { id, ...written(body), hitCount, createdAtMs, updatedAtMs: nowMs };
@@ -61,7 +60,7 @@ export function showBlockEntry(entry: StoredBlockEntry, extraHits: number): Bloc
   };
 }
 
-/** The stored form of what {@link showBlockEntry} gave. */
+/** The inverse of {@link showBlockEntry}. */
 export function readBlockEntry(entry: BlockEntry): StoredBlockEntry {
   return {
     id: entry.id,
@@ -72,7 +71,7 @@ export function readBlockEntry(entry: BlockEntry): StoredBlockEntry {
   };
 }
 
-/** What a schema cannot say about an entry; pointers into it. */
+/** Checks beyond the schema; paths are JSON pointers into the entry. */
 export function blockEntryIssues({ pattern }: NewBlockEntry | BlockEntryUpdate): {
   readonly path: string;
   readonly message: string;

@@ -2,21 +2,20 @@ import type { SyntheticResponse } from "#exchange/phases.ts";
 import { compileHostPatterns } from "@headworks/host-patterns";
 import type { StoredBlockEntry } from "./block-entry.ts";
 
-/** What happens to a blocked host. */
 export interface Block {
   readonly entryId: string;
   readonly pattern: string;
   readonly response: SyntheticResponse;
 }
 
-/** The enabled entries, ready for look-ups; immutable, replaced whole on every change. */
+/** Enabled entries, compiled; immutable, replaced on every change. */
 export interface BlockRules {
   find(host: string): Block | undefined;
-  /** Stored patterns that cannot be read: they block nothing, which must not stay unnoticed. */
+  /** Stored patterns that cannot be parsed and therefore block nothing. */
   readonly issues: readonly { readonly pattern: string; readonly issue: string }[];
 }
 
-/** Compiles entries, oldest first: the oldest of several that match a host decides. */
+/** Compiles entries, oldest first: the oldest entry that matches a host wins. */
 export function compileBlockRules(entries: readonly StoredBlockEntry[]): BlockRules {
   const enabled = entries.filter((entry) => entry.enabled);
   const matcher = compileHostPatterns(
@@ -38,11 +37,11 @@ export function compileBlockRules(entries: readonly StoredBlockEntry[]): BlockRu
   };
 }
 
-/** Statuses whose answers have no content (RFC 9110 sections 15.3.5, 15.3.6 and 15.4.5). */
+/** Statuses whose responses have no content (RFC 9110 sections 15.3.5, 15.3.6 and 15.4.5). */
 const WITHOUT_CONTENT = new Set([204, 205, 304]);
 
 function blockResponse(entry: StoredBlockEntry): SyntheticResponse {
-  // A page of ours must not stay in a browser's cache after the entry is gone.
+  // Browsers must not cache the block page beyond the life of its entry.
   const always = ["Cache-Control", "no-store"];
   if (WITHOUT_CONTENT.has(entry.statusCode)) {
     const length = entry.statusCode === 205 ? ["Content-Length", "0"] : [];

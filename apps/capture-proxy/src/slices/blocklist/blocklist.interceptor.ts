@@ -3,20 +3,16 @@ import type { Interceptor } from "#exchange/phases.ts";
 import type { Block, BlockRules } from "./blocklist.compile.ts";
 
 export interface BlocklistInterceptorParts {
-  /** The rules in force. */
   readonly rules: () => BlockRules;
   readonly onHit: (entryId: string) => void;
 }
 
 /**
- * Answers requests to blocked hosts before anything is resolved or dialled.
- *
- * `onTarget` is for connections that will be tunnelled (passthrough domains, SOCKS, interception off): its `respond`
- * is the answer to CONNECT. Where TLS is going to be terminated it must not be asked: the client shall complete its
- * handshake with us and get the block page as the answer to its request, from `onRequestHead`; browsers show no page
- * for a refused CONNECT. Each call counts a hit.
- *
- * It throws nothing of its own; should it throw, the runner must fail closed.
+ * Responds to requests for blocked hosts before DNS resolution and connecting. `onTarget` is for connections that will
+ * be tunnelled (passthrough domains, SOCKS, interception off): its `respond` is the response to CONNECT. It must not be
+ * called where TLS will be terminated: browsers show no page for a refused CONNECT, so the client completes its
+ * handshake and gets the block page from `onRequestHead`. Each call counts a hit. If it throws, the caller must fail
+ * closed.
  */
 export function createBlocklistInterceptor({ rules, onHit }: BlocklistInterceptorParts): Interceptor {
   const find = (host: string): Block | undefined => {

@@ -12,11 +12,10 @@ export interface BlocklistOperationsParts {
   readonly store: BlocklistStore;
   readonly hits: HitCounter;
   readonly clock: Clock;
-  /** The stored entries changed: compile them anew and tell others. */
+  /** Recompiles the stored entries and notifies clients. */
   readonly onChange: () => void;
 }
 
-/** Handlers of the block list's operations. */
 export function createBlocklistOperations({
   store,
   hits,

@@ -10,7 +10,7 @@ import { createBlocklistInterceptor } from "./blocklist.interceptor.ts";
 import { createBlocklistOperations } from "./blocklist.operations.ts";
 import { createBlocklistStore } from "./blocklist.store.ts";
 
-/** Hosts that are answered here instead of by their origins. */
+/** Hosts whose requests get a response of the proxy. */
 export function createBlocklistSlice(host: SliceHost): Slice<typeof blocklistOperations> {
   const { clock, log, events } = host;
   const store = createBlocklistStore(host.database);

@@ -2,7 +2,6 @@ import type { Database, SqlRow } from "#storage/database.ts";
 import { RuleTable } from "#rules/rule-table.ts";
 import type { StoredBlockEntry } from "./block-entry.ts";
 
-/** Block entries on disk. */
 export type BlocklistStore = RuleTable<StoredBlockEntry>;
 
 export function createBlocklistStore(database: Database): BlocklistStore {

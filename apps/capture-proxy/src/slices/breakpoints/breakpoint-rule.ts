@@ -3,7 +3,7 @@ import { describeCondition, parseCondition } from "@headworks/match-condition";
 
 const DEFAULT_PRIORITY = 100;
 
-/** A rule as it is kept: times as numbers, every default filled in. */
+/** A rule as stored: times in milliseconds, defaults filled in. */
 export interface StoredBreakpoint {
   readonly id: string;
   readonly name: string;
@@ -17,7 +17,7 @@ export interface StoredBreakpoint {
   readonly updatedAtMs: number;
 }
 
-/** The fields a caller may write, defaults filled in. */
+/** Writable fields with defaults filled in. */
 function written(
   body: NewBreakpoint | BreakpointUpdate,
   condition: Condition,
@@ -32,12 +32,11 @@ function written(
   };
 }
 
-/** A new rule that never paused anything. */
 export function newBreakpoint(id: string, body: NewBreakpoint, condition: Condition, nowMs: number): StoredBreakpoint {
   return { id, ...written(body, condition), hitCount: 0, createdAtMs: nowMs, updatedAtMs: nowMs };
 }
 
-/** An update replaces what a caller may write; id, hits and creation time stay. */
+/** Replaces the writable fields; id, hits and creation time stay. */
 export function updatedBreakpoint(
   rule: StoredBreakpoint,
   body: BreakpointUpdate,
@@ -50,7 +49,7 @@ export function updatedBreakpoint(
 
 const MAX_NAME_LENGTH = 120;
 
-/** What a rule without a name is called. */
+/** The default name of a rule: its condition, shortened. */
 function nameOf(condition: Condition): string {
   const text = describeCondition(condition);
   return text.length <= MAX_NAME_LENGTH ? text : `${text.slice(0, MAX_NAME_LENGTH - 1)}…`;
@@ -73,13 +72,13 @@ export function showBreakpoint(rule: StoredBreakpoint, extraHits: number): Break
   };
 }
 
-/** What a schema cannot say about a rule; pointers into it. */
+/** Checks beyond the schema; paths are JSON pointers into the rule. */
 export function breakpointIssues(rule: Breakpoint): readonly { readonly path: string; readonly message: string }[] {
   const parsed = parseCondition(rule.condition, "/condition");
   return parsed.ok ? [] : parsed.issues;
 }
 
-/** The stored form of what {@link showBreakpoint} gave. */
+/** The inverse of {@link showBreakpoint}. */
 export function readBreakpoint(rule: Breakpoint): StoredBreakpoint {
   const { id, hit_count: hitCount, created_at: createdAt, updated_at: updatedAt } = rule;
   return {

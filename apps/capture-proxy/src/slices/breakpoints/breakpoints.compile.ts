@@ -3,22 +3,21 @@ import type { CompiledCondition, ConditionSet } from "@headworks/match-condition
 import type { StoredBreakpoint } from "./breakpoint-rule.ts";
 import type { PausingRule } from "./paused-exchanges.ts";
 
-/** An enabled rule, ready to be asked. */
 export interface CompiledBreakpoint extends PausingRule {
   readonly condition: CompiledCondition;
 }
 
-/** The enabled rules by phase, in the order in which they are asked; immutable, replaced whole on every change. */
+/** Enabled rules by phase, in evaluation order; immutable, replaced on every change. */
 export interface BreakpointRules {
   readonly atRequest: ConditionSet<CompiledBreakpoint>;
   readonly atResponse: ConditionSet<CompiledBreakpoint>;
-  /** A rule for answers may ask for the request's body, which is gone by then unless it was kept. */
+  /** A rule for responses matches on the request body, so request bodies must be kept. */
   readonly keepsRequestBodies: boolean;
-  /** Stored rules that cannot be read: they pause nothing, which must not stay unnoticed. */
+  /** Stored rules that cannot be compiled and therefore pause nothing. */
   readonly issues: readonly { readonly rule: string; readonly issue: string }[];
 }
 
-/** Compiles rules, oldest first: of several that match the one with the lowest priority decides, the oldest of equals. */
+/** Compiles rules, oldest first: the lowest priority wins, the oldest among equals. */
 export function compileBreakpoints(rules: readonly StoredBreakpoint[]): BreakpointRules {
   const issues: { rule: string; issue: string }[] = [];
   const compiled: (CompiledBreakpoint & { readonly direction: StoredBreakpoint["direction"] })[] = [];

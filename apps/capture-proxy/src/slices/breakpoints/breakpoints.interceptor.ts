@@ -8,19 +8,18 @@ import type { BreakpointRules, CompiledBreakpoint } from "./breakpoints.compile.
 import type { PausedContent, PausedExchanges, PausingRule } from "./paused-exchanges.ts";
 
 export interface BreakpointsInterceptorParts {
-  /** The rules in force. */
   readonly rules: () => BreakpointRules;
-  /** What pauses exchanges that no rule matches; undefined: nothing does. */
+  /** The pseudo-rule that pauses exchanges no rule matches; undefined while pause-all is off. */
   readonly pauseAll: (side: "request" | "response") => PausingRule | undefined;
   readonly paused: PausedExchanges;
-  /** Bytes of a body, as it comes and decoded, above which a message pauses with its head alone. */
+  /** Bodies larger than this, encoded or decoded, are not held: the message pauses with its head alone. */
   readonly bodyLimitBytes: () => number;
   readonly onHit: (ruleId: string) => void;
 }
 
 /**
- * Holds exchanges back until somebody decides on them. An exchange is on the list of those that wait as soon as its head
- * is known; its body arrives meanwhile.
+ * Pauses exchanges until a decision. A paused exchange is listed as soon as its head is known; its body may still
+ * arrive.
  */
 export function createBreakpointsInterceptor(parts: BreakpointsInterceptorParts): Interceptor {
   return new BreakpointsInterceptor(parts);
@@ -29,7 +28,7 @@ export function createBreakpointsInterceptor(parts: BreakpointsInterceptorParts)
 class BreakpointsInterceptor implements Interceptor {
   readonly name = "breakpoints";
   readonly #parts: BreakpointsInterceptorParts;
-  /** Texts of request bodies that a rule for the answer may ask for. */
+  /** Request bodies as text, kept for rules at the response. */
   readonly #requestTexts = new WeakMap<Exchange, string>();
 
   constructor(parts: BreakpointsInterceptorParts) {
@@ -50,7 +49,7 @@ class BreakpointsInterceptor implements Interceptor {
     const { rules, pauseAll, paused } = this.#parts;
     const { atResponse } = rules();
     if (atResponse.size === 0 && pauseAll("response") === undefined) return CONTINUE;
-    // Whoever wrote this answer at a breakpoint has seen it.
+    // The response was written at a breakpoint, so it needs no second pause.
     if (paused.isAnsweredByHand(exchange)) return CONTINUE;
     const request = this.#requestTexts.get(exchange);
     const found = this.#find(exchange, "response", atResponse, { request, response: NOT_READ });
@@ -87,7 +86,7 @@ class BreakpointsInterceptor implements Interceptor {
     const subject = new ExchangeSubject(exchange, side, texts);
     for (const rule of rules.candidates(subject)) {
       const decision = rule.condition.decide(subject);
-      // The rules behind it come only when this one is known not to match.
+      // Lower rules may decide only after this one is known not to match.
       if (decision === "needs-body") return decision;
       if (decision) return rule;
     }
@@ -107,15 +106,13 @@ class BreakpointsInterceptor implements Interceptor {
   }
 }
 
-/** Events and pictures that go on for ever: waiting for their end would be waiting for nothing. */
+/** Endless streams: waiting for their end would block forever. */
 function isStream({ response }: Exchange): boolean {
   const type = fieldValue(response?.fields ?? [], "content-type") ?? "";
   return /^\s*(?:text\/event-stream|multipart\/x-mixed-replace|application\/grpc\b)/i.test(type);
 }
 
-/**
- * A body as text, content codings undone as far as that goes; undefined for a body that is not there whole or is too large.
- */
+/** A body as text with as many content codings removed as possible; undefined for an incomplete or too large body. */
 async function textOfContent(
   content: Content,
   fields: readonly string[],

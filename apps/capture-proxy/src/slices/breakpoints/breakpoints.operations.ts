@@ -34,7 +34,7 @@ export interface BreakpointsOperationsParts {
   readonly pauseAll: PauseAllSwitch;
   readonly clock: Clock;
   readonly bodyLimitBytes: () => number;
-  /** The stored rules changed: compile them anew and tell others. */
+  /** Recompiles the stored rules and notifies clients. */
   readonly onChange: () => void;
 }
 
@@ -47,7 +47,6 @@ type RuleOperation =
   | "deleteBreakpoint"
   | "toggleBreakpoint";
 
-/** Handlers of the breakpoints' operations. */
 export function createBreakpointsOperations(parts: BreakpointsOperationsParts): All {
   return { ...ruleOperations(parts), ...pausedOperations(parts) };
 }
@@ -124,7 +123,7 @@ function pausedOperations(parts: BreakpointsOperationsParts): Omit<All, RuleOper
       const decision = parseDecision(body);
       const item = paused.find(params.id) ?? notFound("paused item", params.id);
       const prepared = await prepare(item, decision, { bodyLimitBytes: bodyLimitBytes() });
-      // It may have ended meanwhile, by somebody else's decision too.
+      // Another decision may have ended the pause meanwhile.
       const decide = paused.take(item.id) ?? notFound("paused item", params.id);
       const carryOut = (): void => decide(verdictOf(item, prepared));
       if (prepared.delayMs === 0) carryOut();
@@ -146,7 +145,7 @@ function pausedOperations(parts: BreakpointsOperationsParts): Omit<All, RuleOper
   };
 }
 
-/** The exchange may have failed while its decision was held back. */
+/** The exchange may have failed during the delay of its decision. */
 function verdictOf({ exchange }: Paused, prepared: PreparedDecision): Verdict {
   return exchange.state.step === "paused" ? prepared.carryOut() : CONTINUE;
 }
@@ -180,7 +179,7 @@ interface ShowOptions {
   readonly bodyLimitBytes: number;
 }
 
-/** The wire form of an exchange that waits; bodies are decoded only here, and only when they are asked for. */
+/** The wire form of a paused exchange; bodies are decoded here and only on request. */
 async function showPaused(paused: Paused, options: ShowOptions): Promise<PausedItem> {
   const { exchange, side, rule, deadlineMs } = paused;
   const { request, response } = exchange;
@@ -203,7 +202,7 @@ async function showPaused(paused: Paused, options: ShowOptions): Promise<PausedI
   };
 }
 
-/** The body of the message that waits. */
+/** The body of the paused message. */
 async function heldBody({ exchange, side, content }: Paused, options: ShowOptions): Promise<ShownBody> {
   const { sizeBytes } = side === "request" ? exchange.requestBody : exchange.responseBody;
   switch (content?.kind) {
@@ -225,7 +224,7 @@ async function heldBody({ exchange, side, content }: Paused, options: ShowOption
   }
 }
 
-/** The body of a request that was sent already, as far as it was kept in memory for the record. */
+/** The body of a request already sent, as far as the capture holds it in memory. */
 async function sentBody(body: BodyCapture, fields: Readonly<RawFields>, options: ShowOptions): Promise<ShownBody> {
   if (body.sizeBytes === 0) return bodyLeftOut(0, "none");
   if (!options.withBodies || body.state !== "complete" || body.spooled !== undefined) {
@@ -235,7 +234,6 @@ async function sentBody(body: BodyCapture, fields: Readonly<RawFields>, options:
   return showBody(await editableBody(bytes, fields, options.bodyLimitBytes), bytes.length);
 }
 
-/** How the body of a paused message is shown. */
 type ShownBody = Pick<PausedRequest, "body" | "body_encoding" | "body_size" | "body_state" | "charset">;
 
 function showRequest(request: Readonly<RequestMessage>, body: ShownBody): PausedRequest {
@@ -264,12 +262,11 @@ function showResponse(response: Readonly<ResponseMessage>, body: ShownBody): Pau
   };
 }
 
-/** A body without its contents. */
 function bodyLeftOut(sizeBytes: number, state: ShownBody["body_state"]): ShownBody {
   return { body: null, body_encoding: null, body_size: sizeBytes, body_state: state, charset: null };
 }
 
-/** A whole body as it is edited; a text that looks like the mark of base64 is marked as base64 itself. */
+/** A complete body for editing; text that starts with the base64 mark is encoded as base64. */
 function showBody({ form, bytes, text }: EditableBody, sizeBytes: number): ShownBody {
   const body_state = form === "coded" ? "coded" : "complete";
   if (text !== undefined && !text.value.startsWith("base64:")) {

@@ -14,7 +14,7 @@ import { type Paused, PausedExchanges, type PauseEnd } from "./paused-exchanges.
 
 const QUIET_MS = 50;
 
-/** Exchanges that are held back until somebody has looked at them. */
+/** Pauses exchanges for inspection and editing. */
 export function createBreakpointsSlice(host: SliceHost): Slice<typeof breakpointsOperations> {
   const { clock, log, events, settings } = host;
   const store = createBreakpointsStore(host.database);
@@ -76,7 +76,7 @@ export function createBreakpointsSlice(host: SliceHost): Slice<typeof breakpoint
   };
 }
 
-/** The message about a pause that ended without a decision. */
+/** The notice about a pause that ended without a decision. */
 function endNotice({ id, exchange, rule, side }: Paused, reason: PauseEnd, what: string): Notice {
   const { method } = exchange.request;
   const which = side === "request" ? method : `The response to ${method}`;
@@ -90,7 +90,7 @@ function endNotice({ id, exchange, rule, side }: Paused, reason: PauseEnd, what:
   };
 }
 
-/** Tells of a change at once, and of all that follow shortly after as one. */
+/** Notifies at once; further changes within the interval are coalesced into one notification. */
 function coalescedNotice(clock: Pick<Clock, "monotonic" | "after">, tell: () => void): () => void {
   let toldMs = Number.NEGATIVE_INFINITY;
   let isArmed = false;

@@ -4,7 +4,6 @@ import type { Database } from "#storage/database.ts";
 import { RuleTable } from "#rules/rule-table.ts";
 import type { StoredBreakpoint } from "./breakpoint-rule.ts";
 
-/** Breakpoint rules on disk. */
 export type BreakpointsStore = RuleTable<StoredBreakpoint>;
 
 export function createBreakpointsStore(database: Database): BreakpointsStore {

@@ -2,7 +2,7 @@ import type { BreakpointDecision, Modification, Replacement } from "@headworks/c
 import { validationError } from "#api/api-error.ts";
 import { fieldProblem } from "#rules/field-problem.ts";
 
-/** One change to a paused message; `path` names the part of the call that asked for it. */
+/** One change to a paused message; `path` is the part of the request body it came from. */
 export type EditStep = { readonly path: string } & (
   | { readonly kind: "set-method"; readonly method: string }
   | { readonly kind: "set-url"; readonly url: string }
@@ -18,12 +18,11 @@ export type EditStep = { readonly path: string } & (
   | { readonly kind: "replace-in-url"; readonly pattern: string; readonly replacement: string }
 );
 
-/** A body as a caller wrote it. */
+/** A body as given by the caller. */
 export type GivenBody =
   | { readonly form: "text"; readonly text: string }
   | { readonly form: "bytes"; readonly bytes: Buffer };
 
-/** What becomes of a paused exchange. */
 export type Decision =
   | { readonly action: "continue" }
   | { readonly action: "modify"; readonly steps: readonly EditStep[]; readonly delayMs: number }
@@ -38,7 +37,7 @@ export type Decision =
 
 type Flat = Omit<BreakpointDecision, "action" | "decision">;
 
-/** Reads a decision in any of its accepted forms; throws 400 for what contradicts itself. */
+/** Parses a decision in any accepted form; throws 400 for contradictions. */
 export function parseDecision(body: BreakpointDecision): Decision {
   const { action, decision, ...outer } = body;
   const { name, parts, at } = chosen(action, decision, outer);
@@ -83,7 +82,7 @@ function given(parts: Flat): string[] {
   return Object.entries(parts).flatMap(([name, value]) => (value === undefined ? [] : [name]));
 }
 
-/** Fields that a client sends along empty mean nothing; anything else would be lost without a word. */
+/** Empty fields are ignored; others would be lost silently, so they are refused. */
 function refuseParts(parts: Flat, at: string, decision: Decision): Decision {
   const isEmpty = (value: unknown): boolean =>
     value === null || value === undefined || (typeof value === "object" && Object.keys(value).length === 0);
@@ -117,7 +116,7 @@ function modify(parts: Flat, at: string): Decision {
   return { action: "modify", steps, delayMs };
 }
 
-/** The fields that each kind of modification takes. */
+/** Fields of each kind of modification. */
 const TAKES: Readonly<Record<Modification["type"], readonly (keyof Modification)[]>> = {
   set_header: ["name", "value"],
   remove_header: ["name"],
@@ -169,7 +168,7 @@ function stepOf(modification: Modification, path: string): EditStep | { readonly
   }
 }
 
-/** Fields of a whole message may be sent back as they were shown; a change that is asked for by name must be made. */
+/** Whole messages may repeat fields that cannot be changed; an explicit change of one is refused. */
 function changeable(name: string, path: string): string {
   const problem = fieldProblem(name);
   if (problem !== undefined) throw validationError([{ path: `${path}/name`, message: problem }]);
@@ -212,7 +211,7 @@ function respond(parts: Flat, at: string): Decision {
   };
 }
 
-/** Cookies must not be joined by commas, so they are shown joined by line ends; everything else is one field. */
+/** Cookies cannot be joined by commas and are shown joined by line ends; other values are one field. */
 export function separated(name: string, value: string): [string, string][] {
   const values = name.toLowerCase() === "set-cookie" ? value.split("\n") : [value];
   return values.map((part) => [name, part]);

@@ -10,26 +10,25 @@ import {
 import { fieldValue, fieldValues, removeField, setField } from "@headworks/http1";
 import type { RawFields } from "@headworks/http1";
 
-/** A body as it is given to be edited. */
+/** A body prepared for editing. */
 export interface EditableBody {
-  /** `coded`: a content coding could not be undone, so the bytes are those of the wire. */
+  /** `coded`: a content coding could not be removed, so `bytes` are as transferred. */
   readonly form: "decoded" | "coded";
-  /** Without content coding where `form` says so. */
   readonly bytes: Uint8Array;
-  /** Undefined for what is no text. */
+  /** Undefined for binary content. */
   readonly text: EditableText | undefined;
 }
 
-/** A body's text, and what it takes to make the same bytes of it. */
+/** Text of a body and what is needed to encode it to the same bytes. */
 export interface EditableText {
   readonly value: string;
   readonly charset: string;
-  /** What Content-Type named; a byte order mark goes before it. */
+  /** The charset of Content-Type; a byte order mark has precedence. */
   readonly declaredCharset: string | undefined;
   readonly hasMark: boolean;
 }
 
-/** Takes a body's content coding and charset away, as its fields tell; never more than `maxBytes` of it. */
+/** Removes content coding and charset by the message's fields, up to `maxBytes`. */
 export async function editableBody(
   content: Uint8Array,
   fields: Readonly<RawFields>,
@@ -44,12 +43,12 @@ function textOf(bytes: Uint8Array, contentType: string | undefined): EditableTex
   const { text, charset, source, isDamaged } = decodeText(bytes, contentType);
   if (isDamaged) return undefined;
   const mediaType = parseMediaType(contentType);
-  // Any bytes at all are valid in the charset that is assumed last; only a type that says text makes text of them.
+  // Any bytes are valid in the fallback charset, so that one counts only for a textual type.
   const isText = charset === "utf-8" || source !== "assumed" || (mediaType !== undefined && isTextual(mediaType));
   if (!isText || text.includes("\0")) return undefined;
   const back = encodeText(text, charset);
   const hasMark = source === "bom";
-  // A character that was cut off at the end would get lost on the way back; some charsets have a character twice.
+  // Decoding must round-trip: a truncated character would be lost, and some charsets encode a character twice.
   if (back?.equals(bytes.subarray(hasMark ? markOf(charset).length : 0)) !== true) return undefined;
   return { value: text, charset, declaredCharset: declaredCharset(contentType), hasMark };
 }
@@ -65,8 +64,8 @@ function markOf(charset: string): Buffer {
 }
 
 /**
- * Text for the charset that the fields name since they were edited, else for the one it was decoded from. A text that this
- * charset cannot say becomes UTF-8, and Content-Type says so. Changes `fields`.
+ * Encodes text in the charset of the edited fields, else in the original one. Text that this charset cannot represent
+ * becomes UTF-8 with Content-Type updated. Changes `fields`.
  */
 export function encodeEditedText(text: string, fields: RawFields, before: EditableText | undefined): Buffer {
   const contentType = fieldValue(fields, "content-type");
@@ -87,12 +86,12 @@ function withCharset(contentType: string, charset: string): string {
   return `${contentType}; charset=${charset}`;
 }
 
-/** The content codings of a message, in the order they were applied. */
+/** Content codings in the order in which they were applied. */
 export function codingsOf(fields: Readonly<RawFields>): string[] {
   return parseContentEncoding(fieldValues(fields, "content-encoding"));
 }
 
-/** Applies the content codings that the fields name; where one of them cannot be written, all are removed from the fields. */
+/** Applies the content codings of the fields; if one is unsupported, removes all of them from `fields`. */
 export async function encodeBody(plain: Uint8Array, fields: RawFields): Promise<Buffer> {
   const bytes = Buffer.from(plain.buffer, plain.byteOffset, plain.byteLength);
   if (bytes.length === 0) return bytes;

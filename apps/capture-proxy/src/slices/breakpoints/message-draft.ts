@@ -8,14 +8,13 @@ import { fieldPairs, joinedFields } from "#exchange/shown-message.ts";
 import { type EditStep, type GivenBody, separated } from "./decision.ts";
 import { codingsOf, type EditableBody, encodeBody, encodeEditedText } from "./editable-body.ts";
 
-/** The body of a message that is being edited. */
 export type DraftBody =
-  /** All of it is here, as it came and as it is edited. */
+  /** The whole body, as received and in its editable form. */
   | { readonly kind: "whole"; readonly content: Buffer; readonly editable: EditableBody }
-  /** It cannot be changed, for a reason that can be told. */
+  /** A body that cannot be edited. */
   | { readonly kind: "fixed"; readonly why: string };
 
-/** An edited message; `content` is undefined where its body passes as it came. */
+/** An edited message; `content` is undefined if its body is unchanged. */
 export type Edited =
   | { readonly side: "request"; readonly message: RequestMessage; readonly content: Buffer | undefined }
   | { readonly side: "response"; readonly message: ResponseMessage; readonly content: Buffer | undefined };
@@ -25,8 +24,8 @@ type Subject =
   | { readonly side: "response"; readonly message: Readonly<ResponseMessage> };
 
 /**
- * Makes changes to a copy of a message, in order. Throws 400 that names the part of the call for what cannot be done,
- * 409 where a body cannot be changed; the message itself is left alone.
+ * Applies changes to a copy of a message, in order. Throws 400 that names the invalid part of the request, or 409 if
+ * the body cannot be edited.
  */
 export async function edited(subject: Subject, body: DraftBody, steps: readonly EditStep[]): Promise<Edited> {
   const draft = new Draft(subject, body);
@@ -91,7 +90,7 @@ class Draft {
     }
   }
 
-  /** The body as it goes out, content-coded; undefined when it stays as it came. */
+  /** The edited body, content-coded; undefined if unchanged. */
   async content(): Promise<Buffer | undefined> {
     const given = this.#given;
     const body = this.#body;
@@ -102,7 +101,7 @@ class Draft {
     const { editable, content } = body;
     const isRecoded = !sameList(codingsOf(this.#fields), codingsOf(this.#before.message.fields));
     if (given === undefined || isUnchanged(given, editable)) {
-      // The fields would say something that is not true of the bytes.
+      // Keeping the fields would contradict the bytes.
       if (!isRecoded || editable.form === "coded" || content.length === 0) return undefined;
       return await encodeBody(editable.bytes, this.#fields);
     }
@@ -125,7 +124,7 @@ class Draft {
   }
 
   #setUrl(step: EditStep, url: string): void {
-    // Sent back as it was shown, it must not undo a path that was changed beside it; an answer's URL is its request's.
+    // A URL sent back unchanged must not undo a change of the path; a response's URL is that of its request.
     if (this.#before.side === "request" && url === exchangeUrl(this.#before.message)) return;
     const request = this.#requestFor(step);
     const [, scheme = "", authority = "", target = ""] = /^([a-z]+):\/\/([^/?#]*)([^#]*)/i.exec(url) ?? [];
@@ -152,7 +151,7 @@ class Draft {
   #setReason(step: EditStep, reason: string | null): void {
     const response = this.#responseFor(step);
     if (reason !== null && !VALUE.test(reason)) throw refused(step, "has a character that cannot be in a status line");
-    // Sent back as it was shown, it must not stand behind another status.
+    // A reason sent back unchanged must not accompany another status.
     if (this.#before.side === "response" && reason === this.#before.message.reason) return;
     response.reason = reason ?? reasonPhrase(response.status);
   }
@@ -183,7 +182,7 @@ class Draft {
       const lower = name.toLowerCase();
       const now = wanted.get(lower);
       if (now === undefined) {
-        // Whoever writes down a few fields does not mean a request that no origin takes; it can be removed by name.
+        // A list of fields without Host keeps the original one; only an explicit removal deletes it.
         if (lower === "host") pairs.push([name, value]);
         continue;
       }
@@ -225,16 +224,15 @@ const SCHEMES: Readonly<
   wss: { plain: ["https", 443], upgrade: ["wss", 443] },
 };
 
-/** RFC 9110 section 5.6.2. */
 const TOKEN = /^[\w!#$%&'*+.^`|~-]+$/;
-/** Field values and reasons as the codec writes them: latin1 without control characters but the tab. */
+/** Field values and reasons on the wire: Latin-1 without control characters except tab. */
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 function isToken(text: string): boolean {
   return TOKEN.test(text);
 }
 
-/** The value as it goes out. */
+/** The encoded value. */
 function checkedValue(step: { readonly path: string }, name: string, value: string): string {
   if (!isToken(name)) throw refused(step, `has the name ${JSON.stringify(name)}, which no header field can have`);
   const octets = wireText(value);
@@ -245,8 +243,8 @@ function checkedValue(step: { readonly path: string }, name: string, value: stri
 }
 
 /**
- * Fields of an answer that is made up, without those that say how long it is: the engine does. Throws 400 for what cannot
- * be written.
+ * Fields of a synthetic response without framing fields, which the engine writes. Throws 400 for invalid names or
+ * values.
  */
 export function checkedFields(pairs: readonly (readonly [string, string])[], path: string): RawFields {
   const fields: RawFields = [];
@@ -257,7 +255,7 @@ export function checkedFields(pairs: readonly (readonly [string, string])[], pat
   return fields;
 }
 
-/** What may not stand in a request target is percent-encoded, as a browser does. */
+/** Percent-encodes characters that are not allowed in a request target, as browsers do. */
 function targetText(step: EditStep, target: string): string {
   const plain = target
     .toWellFormed()
@@ -279,7 +277,7 @@ function refused(step: { readonly path: string }, message: string): ApiError {
   return validationError([{ path: step.path, message }]);
 }
 
-/** Replaces every match of a caller's pattern; throws 400 for a pattern or replacement that cannot be read. */
+/** Replaces every match of a user's pattern; throws 400 for an invalid pattern or replacement. */
 function replaceMatches(text: string, source: string, replacement: string, path: string): string {
   const check = checkPattern(source);
   if (!check.ok) {

@@ -1,10 +1,10 @@
 import type { Breakpoint, PauseAll } from "@headworks/capture-contract";
 import type { PausingRule } from "./paused-exchanges.ts";
 
-/** What stands for a rule's id where no rule matched. */
+/** Rule id of pauses without a rule. */
 export const PAUSE_ALL = "pause-all";
 
-/** The switch that pauses what no rule matches; it is forgotten at the end of the process, on purpose. */
+/** The switch that pauses all exchanges no rule matches; deliberately not persisted. */
 export class PauseAllSwitch {
   readonly #onChange: () => void;
   #isOn = false;
@@ -15,7 +15,7 @@ export class PauseAllSwitch {
     this.#onChange = onChange;
   }
 
-  /** What pauses a message of this side; undefined: nothing does. */
+  /** The pseudo-rule for messages of this side; undefined while off. */
   ruleFor(side: "request" | "response"): PausingRule | undefined {
     return this.#isOn && (this.#direction === "both" || this.#direction === side) ? this.#rule : undefined;
   }

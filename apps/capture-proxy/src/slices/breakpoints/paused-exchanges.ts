@@ -3,22 +3,21 @@ import { CONTINUE } from "#exchange/phases.ts";
 import type { Verdict } from "#exchange/phases.ts";
 import type { Clock } from "#slice.ts";
 
-/** Most exchanges that wait at once. One more lets the oldest that is not held continue. */
+/** Maximum of paused exchanges. Beyond it the oldest one that is not held continues. */
 const MAX_PAUSED = 100;
-/** An exchange can be held until this long after it was paused. */
+/** Maximum time from the pause to the end of a hold. */
 const MAX_HOLD_MS = 3_600_000;
 
-/** The rule that paused an exchange. */
 export interface PausingRule {
   readonly id: string;
   readonly name: string;
   readonly timeoutSecs: number | null;
 }
 
-/** The body of a message that waits; a `stream` has no end that could be waited for. */
+/** The body of a paused message; a `stream` is endless. */
 export type PausedContent = Content | { readonly kind: "stream" };
 
-/** An exchange that waits for a decision. */
+/** An exchange waiting for a decision. */
 export interface Paused {
   readonly id: string;
   readonly exchange: Exchange;
@@ -26,28 +25,26 @@ export interface Paused {
   readonly rule: PausingRule;
   readonly pausedAtMs: number;
   readonly deadlineMs: number | undefined;
-  /** The body of the message that waits; undefined while it is still arriving. */
+  /** Undefined while the body is still arriving. */
   content: PausedContent | undefined;
 }
 
 interface Waiting extends Paused {
   deadlineMs: number | undefined;
-  /** An editor holds it until then. */
+  /** End of the hold that an editor requested. */
   heldUntilMs: number;
   readonly decide: (verdict: Verdict) => void;
   stopTimer: (() => void) | undefined;
 }
 
-/** Why a pause ended without a decision. */
 export type PauseEnd = "timeout" | "too-many" | "ended";
 
-/** Exchanges that wait for a person, each holding up nobody but its own client. */
+/** Paused exchanges; each blocks its own client only. */
 export class PausedExchanges {
   readonly #clock: Clock;
   readonly #newId: () => string;
   readonly #onChange: () => void;
   readonly #onEnd: (paused: Paused, reason: PauseEnd, message: string) => void;
-  /** Oldest first. */
   readonly #waiting = new Map<string, Waiting>();
   readonly #byExchange = new Map<string, Waiting>();
   readonly #answeredByHand = new WeakSet<Exchange>();
@@ -56,7 +53,7 @@ export class PausedExchanges {
     clock: Clock;
     newId: () => string;
     onChange: () => void;
-    /** A pause is over without a decision; the message is for people. */
+    /** Reports a pause that ended without a decision. */
     onEnd: (paused: Paused, reason: PauseEnd, message: string) => void;
   }) {
     this.#clock = parts.clock;
@@ -69,7 +66,6 @@ export class PausedExchanges {
     return this.#waiting.size;
   }
 
-  /** Oldest first. */
   list(): readonly Paused[] {
     return [...this.#waiting.values()];
   }
@@ -78,12 +74,12 @@ export class PausedExchanges {
     return this.#waiting.get(id);
   }
 
-  /** 1 is the oldest; 0 when it does not wait any more. */
+  /** 1 for the oldest; 0 if no longer paused. */
   positionOf(id: string): number {
     return [...this.#waiting.keys()].indexOf(id) + 1;
   }
 
-  /** Holds an exchange until somebody decides, its time is up, or it is the oldest of too many. */
+  /** Pauses an exchange until a decision, its timeout, or the limit of paused exchanges. */
   pause(
     exchange: Exchange,
     side: "request" | "response",
@@ -105,7 +101,7 @@ export class PausedExchanges {
       heldUntilMs: 0,
       content: undefined,
       decide: (verdict) => {
-        // The end of the exchange is the last word.
+        // The state of an exchange that has ended must stay.
         if (exchange.state.step === "paused") exchange.state = before;
         resolve(verdict);
       },
@@ -124,7 +120,7 @@ export class PausedExchanges {
     return promise;
   }
 
-  /** Takes it off the list and leaves the verdict for later; undefined when its pause was over already. */
+  /** Removes the exchange and returns the function that resolves it; undefined if its pause has ended. */
   take(id: string): ((verdict: Verdict) => void) | undefined {
     const waiting = this.#waiting.get(id);
     if (waiting === undefined) return undefined;
@@ -135,7 +131,7 @@ export class PausedExchanges {
     };
   }
 
-  /** Lets it wait for `forMs` from now on, as far as {@link MAX_HOLD_MS} allows; gives undefined when its pause is over. */
+  /** Extends the pause by `forMs` up to {@link MAX_HOLD_MS}; undefined if it has ended. */
   hold(id: string, forMs: number): Paused | undefined {
     const waiting = this.#waiting.get(id);
     if (waiting === undefined) return undefined;
@@ -156,12 +152,12 @@ export class PausedExchanges {
     });
   }
 
-  /** Its answer was written by whoever decided on it. */
+  /** True if a user wrote the response. */
   isAnsweredByHand(exchange: Exchange): boolean {
     return this.#answeredByHand.has(exchange);
   }
 
-  /** The exchange is over: its client went away, or the proxy stops. */
+  /** The client disconnected or the proxy is stopping. */
   exchangeEnded(exchangeId: string): void {
     const waiting = this.#byExchange.get(exchangeId);
     if (waiting === undefined) return;
@@ -197,7 +193,7 @@ export class PausedExchanges {
   }
 }
 
-/** Tells the exchange's record what became of a pause. */
+/** Records the outcome of a pause in the exchange's trace. */
 export function leaveTrace({ exchange, rule, side }: Paused, changes: readonly string[]): void {
   exchange.addTrace({ kind: "breakpoint", ruleId: rule.id, ruleName: rule.name, phase: side, changes });
 }

@@ -9,14 +9,14 @@ import { leaveTrace, type Paused } from "./paused-exchanges.ts";
 
 const MAX_SHOWN_LENGTH = 200;
 
-/** A decision that was found to be possible; carrying it out cannot fail any more. */
+/** A validated decision; carrying it out cannot fail. */
 export interface PreparedDecision {
   readonly delayMs: number;
-  /** Changes the exchange and gives the verdict. */
+  /** Applies the changes and returns the verdict. */
   carryOut(): Verdict;
 }
 
-/** Works a decision out without touching the exchange. Throws 400 or 409 for what cannot be done. */
+/** Validates a decision without touching the exchange. Throws 400 or 409. */
 export async function prepare(
   paused: Paused,
   decision: Decision,
@@ -103,7 +103,7 @@ function change(paused: Paused, result: Edited): Verdict {
   return CONTINUE;
 }
 
-/** Statuses whose answers have no content (RFC 9110 sections 15.3.5, 15.3.6 and 15.4.5). */
+/** Statuses whose responses have no content (RFC 9110 sections 15.3.5, 15.3.6 and 15.4.5). */
 const WITHOUT_CONTENT = new Set([204, 205, 304]);
 
 async function madeUp(decision: Decision & { action: "respond" }): Promise<SyntheticResponse> {
@@ -119,7 +119,7 @@ async function madeUp(decision: Decision & { action: "respond" }): Promise<Synth
   return { status, ...(reason === undefined ? {} : { reason }), fields, body: content };
 }
 
-/** What an edit changed in a request, for people. */
+/** Human-readable changes of a request. */
 export function requestChanges(before: Readonly<RequestMessage>, after: Readonly<RequestMessage>): string[] {
   const changes: string[] = [];
   if (before.method !== after.method) changes.push(`method ${before.method} to ${after.method}`);
@@ -128,7 +128,7 @@ export function requestChanges(before: Readonly<RequestMessage>, after: Readonly
   return [...changes, ...fieldChanges(before.fields, after.fields)];
 }
 
-/** What an edit changed in an answer, for people. */
+/** Human-readable changes of a response. */
 export function responseChanges(before: Readonly<ResponseMessage>, after: Readonly<ResponseMessage>): string[] {
   const changes: string[] = [];
   if (before.status !== after.status) changes.push(`status ${before.status} to ${after.status}`);
@@ -136,7 +136,6 @@ export function responseChanges(before: Readonly<ResponseMessage>, after: Readon
   return [...changes, ...fieldChanges(before.fields, after.fields)];
 }
 
-/** What a replaced body is called. */
 function bodyChange(beforeBytes: number, afterBytes: number): string {
   return `body ${beforeBytes} to ${afterBytes} bytes`;
 }

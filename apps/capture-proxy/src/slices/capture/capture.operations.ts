@@ -5,7 +5,7 @@ import type { RemovalWatch } from "./removal-watch.ts";
 
 const MEBIBYTE = 1_048_576;
 
-/** Handlers of the capture's operations. The mode is a setting, so that it survives a restart. */
+/** The mode is a setting, so that it survives a restart. */
 export function createCaptureOperations(
   host: Pick<SliceHost, "settings" | "store" | "events">,
   removals: RemovalWatch,

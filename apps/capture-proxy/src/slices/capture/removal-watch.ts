@@ -1,10 +1,10 @@
 import type { SliceHost } from "#slice.ts";
 
-/** Counts entries that are removed to keep limits, and says in words when that begins. */
+/** Counts entries pruned by limits and notifies clients when pruning starts. */
 export class RemovalWatch {
   readonly #host: Pick<SliceHost, "events" | "log" | "settings" | "store">;
   #count = 0;
-  /** The session and the limits for which it was said. */
+  /** Session and limits of the last notice. */
   #saidFor = "";
 
   constructor(host: Pick<SliceHost, "events" | "log" | "settings" | "store">) {
@@ -12,7 +12,6 @@ export class RemovalWatch {
     host.store.on("pruned", (ids, countForSize) => this.#removed(ids.length, countForSize));
   }
 
-  /** Since the start. */
   get count(): number {
     return this.#count;
   }

@@ -16,7 +16,7 @@ import { join } from "node:path";
 import { makeDirectorySync } from "@headworks/files";
 import { AuthorityError, CertificateAuthority } from "@headworks/tls-authority";
 
-/** Why there is no usable CA, as a sentence for the person who starts the service. */
+/** Reason why there is no usable CA. */
 export class AuthorityStoreError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
@@ -24,41 +24,40 @@ export class AuthorityStoreError extends Error {
   }
 }
 
-/** PEM files of a CA made elsewhere. */
+/** PEM files of an imported CA. */
 export interface ImportedFiles {
   readonly certificateFile: string;
   readonly keyFile: string;
 }
 
 export interface AuthorityStoreOptions {
-  /** Where its files lie; made when it is not there. */
+  /** Created if missing. */
   readonly directory: string;
   readonly nowMs: () => number;
   readonly log: { warn(facts: object, message: string): void; info(facts: object, message: string): void };
-  /** Use this CA instead of one of our own; its files are read, never written. */
+  /** Uses an existing CA; its files are never written. */
   readonly imported?: ImportedFiles;
 }
 
-/** The CA in force and its files. */
 export interface AuthorityStore {
   readonly current: CertificateAuthority;
-  /** The PEM file of the certificate on this machine. */
+  /** Path of the certificate's PEM file on this machine. */
   readonly certificatePath: string;
-  /** The CA in force was made elsewhere: named by {@link AuthorityStoreOptions}, or put in the directory by an import. */
+  /** True if {@link AuthorityStoreOptions} named the CA or an import put it in the directory. */
   readonly isImported: boolean;
   /**
-   * Replaces the CA by a new one; the old files stay beside it. Throws {@link AuthorityStoreError}, also where
-   * {@link AuthorityStoreOptions} named the CA's files.
+   * Replaces the CA and keeps the old files. Throws {@link AuthorityStoreError}, also if {@link AuthorityStoreOptions}
+   * named the CA's files.
    */
   renew(): void;
-  /** Called after the CA was replaced. Gives the function that stops it. */
+  /** Calls `listener` after each replacement; returns the function that unsubscribes. */
   onChange(listener: (authority: CertificateAuthority) => void): () => void;
 }
 
 /**
- * Loads the CA from its directory, or makes one on the first start. An expired CA of our own is replaced. Throws
- * {@link AuthorityStoreError} when files are missing, damaged or do not belong together: clients trust this CA, so
- * it is never silently replaced by another.
+ * Loads the CA from its directory, or creates one on the first start. An expired generated CA is replaced. Throws
+ * {@link AuthorityStoreError} if files are missing, damaged or do not belong together: clients trust this CA, so it is
+ * never replaced silently.
  */
 export function openAuthorityStore(options: AuthorityStoreOptions): AuthorityStore {
   if (options.imported) {
@@ -74,7 +73,7 @@ interface Files {
   readonly directory: string;
   readonly certificate: string;
   readonly key: string;
-  /** Holds the fingerprint of the CA that was imported last. */
+  /** File with the fingerprint of the CA that was imported last. */
   readonly imported: string;
 }
 
@@ -95,7 +94,7 @@ function openOwn(files: Files, options: AuthorityStoreOptions): CertificateAutho
       `${files.key} is missing: put it back, or remove ${files.certificate} to have a new CA made, which clients must trust anew`,
     );
   }
-  // A key alone is what an interrupted first start leaves behind; nobody can trust a certificate that never existed.
+  // A key alone is left by an interrupted first start; its certificate never existed, so no client trusts it.
   if (!hasCertificate) return create(files);
   keepPrivate(files.key, options);
   try {
@@ -125,7 +124,7 @@ function load(certificateFile: string, keyFile: string, nowMs: number): Certific
   }
 }
 
-/** A PEM file is a few kilobytes; anything much larger is another file. */
+/** PEM files are a few kilobytes; a much larger file is something else. */
 const MAX_PEM_BYTES = 1_048_576;
 
 function read(path: string): string {
@@ -143,7 +142,7 @@ function keepPrivate(keyFile: string, options: AuthorityStoreOptions): void {
   chmodSync(keyFile, 0o600);
 }
 
-/** The key goes first: a certificate without its key is the one state that cannot be repaired. */
+/** Writes the key first: a certificate without its key could not be repaired. */
 function create(files: Files): CertificateAuthority {
   const authority = CertificateAuthority.create();
   placeNew(files.key, authority.keyPem());
@@ -151,7 +150,7 @@ function create(files: Files): CertificateAuthority {
   return authority;
 }
 
-/** Puts a whole file in place; a leftover of an interrupted start is moved aside, never overwritten. */
+/** Writes a file atomically; a leftover of an interrupted start is moved aside, never overwritten. */
 function placeNew(path: string, text: string): void {
   if (existsSync(path)) renameSync(path, `${path}.unused-${randomBytes(4).toString("hex")}`);
   const temporary = writeTemporary(path, text);
@@ -164,7 +163,7 @@ function placeNew(path: string, text: string): void {
   syncDirectory(path);
 }
 
-/** The old pair stays under a name with the time; a hard link keeps the path filled at every moment. */
+/** Keeps the old pair under a name with the time; a hard link keeps the path occupied at every moment. */
 function replace(files: Files, nowMs: number): CertificateAuthority {
   const authority = CertificateAuthority.create();
   const stamp = new Date(nowMs).toISOString().replace(/[-:]|\.\d+/g, "");
@@ -183,7 +182,7 @@ function keepAside(path: string, aside: string): void {
   try {
     linkSync(path, aside);
   } catch {
-    // File systems without hard links.
+    // For file systems without hard links.
     writeFileSync(aside, readFileSync(path), { mode: 0o600, flag: "wx", flush: true });
   }
 }

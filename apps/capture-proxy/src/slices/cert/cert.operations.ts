@@ -7,7 +7,6 @@ import type { AuthorityStore } from "./authority-store.ts";
 import { mobileConfig } from "./mobile-config.ts";
 import { certificateInfo, setupData } from "./setup-data.ts";
 
-/** One step of the test and what came of it. */
 interface ProbeStep {
   readonly name: string;
   readonly ok: boolean;
@@ -15,8 +14,8 @@ interface ProbeStep {
 }
 
 /**
- * Sends one HTTPS request through a proxy, trusting one CA only; gives the steps up to and including the first that
- * failed. Never rejects.
+ * Sends one HTTPS request through a proxy, trusting only the given CA; returns the steps up to and including the first
+ * failure. Never rejects.
  */
 export type InterceptionProbe = (request: {
   readonly proxyAddress: string;
@@ -32,7 +31,6 @@ export interface CertOperationsParts {
 
 const CHECK_URL = "https://weir/check";
 
-/** Handlers of the certificate's operations. */
 export function createCertOperations(
   host: Pick<SliceHost, "addresses" | "command" | "settings" | "clock" | "events">,
   { authority, probe }: CertOperationsParts,

@@ -10,7 +10,7 @@ import { CHECK_SVG, ICON_SVG, renderSetupPage, setupPagePolicy } from "./setup-p
 export { AuthorityStoreError, openAuthorityStore } from "./authority-store.ts";
 export type { AuthorityStore } from "./authority-store.ts";
 
-/** The slice, and the pages it gives to the proxy and to the API's port. */
+/** The slice and its pages for the proxy and the API's port. */
 export interface CertSlice extends Slice<typeof certOperations> {
   /** For requests to `http://weir/` and to the proxy's own address. */
   readonly handleMagicHost: (request: OwnRequest) => SyntheticResponse;
@@ -21,7 +21,6 @@ export interface CertSlice extends Slice<typeof certOperations> {
   };
 }
 
-/** The CA certificate, how to trust it, and whether that works. */
 export function createCertSlice(host: SliceHost, parts: CertOperationsParts): CertSlice {
   const { authority } = parts;
   const data = () => setupData(host, authority);
@@ -43,12 +42,11 @@ export function createCertSlice(host: SliceHost, parts: CertOperationsParts): Ce
   };
 }
 
-/** A request that reached the proxy for the proxy itself. */
+/** A request addressed to the proxy itself. */
 interface OwnRequest {
   readonly method: string;
-  /** Path and query as sent. */
   readonly path: string;
-  /** It came through intercepted TLS. */
+  /** True for a request over intercepted TLS. */
   readonly secure: boolean;
 }
 
@@ -58,8 +56,8 @@ interface MagicHostParts {
 }
 
 /**
- * Answers `http://weir/` and the proxy's own address: the set-up page, the certificate in its forms, and the test
- * picture. It reads nothing of the traffic and changes nothing, so that everybody who may use the proxy may see it.
+ * Responds to `http://weir/` and the proxy's own address: the set-up page, certificate downloads and the test picture.
+ * Read-only and without access to traffic, so every proxy client may see it.
  */
 function handleMagicHost(parts: MagicHostParts, request: OwnRequest): SyntheticResponse {
   if (request.method !== "GET" && request.method !== "HEAD") {
@@ -86,10 +84,10 @@ function handleMagicHost(parts: MagicHostParts, request: OwnRequest): SyntheticR
   }
 }
 
-/** The picture proves something only when it came through TLS; without it the test must not look passed. */
+/** The picture proves trust only over TLS; over plain HTTP the test must not look passed. */
 function check(isSecure: boolean): SyntheticResponse {
   if (!isSecure) return plain(404, "Open https://weir/check, so that the certificate is tested too\n", []);
-  // The set-up page on the API's port shows it as an image of another origin.
+  // The set-up page on the API's port loads it cross-origin.
   return respond(200, CHECK_SVG, ["Content-Type", "image/svg+xml", "Cross-Origin-Resource-Policy", "cross-origin"]);
 }
 

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { CertificateAuthority } from "@headworks/tls-authority";
 
 /**
- * An Apple configuration profile with the CA certificate as a trusted root. Its identifiers follow from the
+ * An Apple configuration profile with the CA certificate as a trusted root. Its identifiers derive from the
  * certificate, so that installing it again replaces the earlier profile.
  */
 export function mobileConfig(authority: CertificateAuthority): string {

@@ -9,18 +9,17 @@ import type { PlatformGuide } from "./setup-guide.ts";
 
 const SOON_DAYS = 30;
 
-/** Everything a set-up page shows. */
 export interface SetupData {
-  /** `http://127.0.0.1:8888`, as programs on this machine use it. */
+  /** `http://127.0.0.1:8888`, the address for programs on this machine. */
   readonly proxyAddress: string;
   readonly apiAddress: string;
   /** `http://weir/` */
   readonly magicHost: string;
-  /** The address a phone on the same network opens: the proxy itself, which answers with the set-up page. */
+  /** The address a phone on the same network opens: the proxy itself, which responds with the set-up page. */
   readonly deviceAddress: string;
   readonly deviceHost: string;
   readonly devicePort: number;
-  /** The proxy listens on loopback only, so that no other device reaches it. */
+  /** True if the proxy listens on loopback only, out of reach of other devices. */
   readonly isLocalOnly: boolean;
   readonly qrSvg: string;
   readonly platforms: readonly PlatformGuide[];
@@ -28,7 +27,6 @@ export interface SetupData {
   readonly certificate: CertificateInfo;
 }
 
-/** Collects what the set-up page and the API show. */
 export function setupData(
   host: Pick<SliceHost, "addresses" | "settings" | "clock">,
   authority: AuthorityStore,
@@ -55,7 +53,6 @@ export function setupData(
   };
 }
 
-/** Facts of the CA certificate in force. */
 export function certificateInfo(store: AuthorityStore, nowMs: number): CertificateInfo {
   const { current } = store;
   return {
@@ -70,7 +67,7 @@ export function certificateInfo(store: AuthorityStore, nowMs: number): Certifica
   };
 }
 
-/** A listener on all addresses is reached by programs on this machine through loopback. */
+/** Programs on this machine reach a wildcard listener through loopback. */
 function localHost(hostname: string): string {
   if (hostname === "0.0.0.0") return "127.0.0.1";
   return hostname === "[::]" ? "[::1]" : hostname;

@@ -1,23 +1,23 @@
-/** What a person does to send one platform's traffic through the proxy and to trust its CA. */
+/** Steps to send one platform's traffic through the proxy and to trust its CA. */
 export interface PlatformGuide {
   readonly id: string;
   readonly name: string;
   readonly steps: readonly string[];
-  /** One line for a shell of that platform. */
+  /** One line for the platform's shell. */
   readonly command?: string;
 }
 
 export interface GuideFacts {
-  /** The CA certificate's PEM file on this machine. */
+  /** Path of the CA certificate's PEM file on this machine. */
   readonly caPath: string;
   /** `http://127.0.0.1:8888`, for programs on this machine. */
   readonly proxyUrl: string;
-  /** Host and port to enter on another device. */
+  /** Host and port for other devices. */
   readonly deviceHost: string;
   readonly devicePort: number;
 }
 
-/** Environment variables that most command-line programs understand. */
+/** Environment variables that most command-line programs read. */
 export function environmentGuide({ caPath, proxyUrl }: GuideFacts): { name: string; value: string }[] {
   const proxies = ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"].map((name) => ({ name, value: proxyUrl }));
   const trust = [
@@ -32,7 +32,7 @@ export function environmentGuide({ caPath, proxyUrl }: GuideFacts): { name: stri
   return [...proxies, { name: "NODE_USE_ENV_PROXY", value: "1" }, ...trust.map((name) => ({ name, value: caPath }))];
 }
 
-/** A guide for each platform, with the commands as they have to be typed on this machine. */
+/** One guide per platform, with commands for this machine. */
 export function platformGuides(facts: GuideFacts): PlatformGuide[] {
   return [...desktopGuides(facts), ...browserGuides(facts), ...deviceGuides(facts), ...runtimeGuides(facts)];
 }
@@ -185,7 +185,7 @@ function splitProxy(proxyUrl: string): { readonly host: string; readonly port: s
   return { host: hostname, port: port === "" ? "80" : port };
 }
 
-/** One word for a POSIX shell, whatever the path contains. */
+/** Quotes a word for a POSIX shell. */
 function quote(text: string): string {
   return /^[\w./:@%+,=-]+$/.test(text) ? text : `'${text.replace(/'/g, `'\\''`)}'`;
 }

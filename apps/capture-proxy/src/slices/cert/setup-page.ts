@@ -2,18 +2,18 @@ import { createHash } from "node:crypto";
 import type { SetupData } from "./setup-data.ts";
 import type { PlatformGuide } from "./setup-guide.ts";
 
-/** Where the page's downloads are: they differ between the proxy's own host and the API's port. */
+/** Download links; they differ between the proxy's own host and the API's port. */
 export interface SetupLinks {
   readonly pem: string;
   readonly der: string;
   readonly mobileConfig: string;
-  /** Absolute, `https://weir/check`: loads only through the proxy, and only when the CA is trusted. */
+  /** Absolute, `https://weir/check`: loads only through the proxy with a trusted CA. */
   readonly check: string;
-  /** The web UI, when it can be reached from where the page is shown. */
+  /** The web UI, if reachable from the page. */
   readonly ui?: string;
 }
 
-/** The set-up page: plain HTML, no script, readable on a phone, in light and dark. */
+/** The set-up page: plain HTML without scripts. */
 export function renderSetupPage(data: SetupData, links: SetupLinks): string {
   return `<!doctype html>
 <html lang="en">
@@ -42,7 +42,7 @@ ${links.ui === undefined ? "" : `<p class="more"><a href="${escape(links.ui)}">O
 `;
 }
 
-/** The policy under which the page works: its own style, images of its own and the one test picture, nothing else. */
+/** Content security policy of the page: its own style, its own images and the test picture. */
 export function setupPagePolicy(): string {
   return [
     "default-src 'none'",
@@ -100,18 +100,18 @@ function environment(data: SetupData): string {
 <p>Most of them read these variables:</p><pre tabindex="0"><code>${lines.join("\n")}</code></pre></section>`;
 }
 
-/** The picture behind `https://weir/check`: that it arrived is the proof. */
+/** The picture behind `https://weir/check`; loading it proves that the certificate is trusted. */
 export const CHECK_SVG = `<svg xmlns="http://www.w3.org/2000/svg" width="280" height="40" viewBox="0 0 280 40" role="img" aria-label="It works"><rect width="280" height="40" rx="8" fill="#1a7f37"/><path d="M14 21l5 5 10-12" fill="none" stroke="#fff" stroke-width="3" stroke-linecap="round" stroke-linejoin="round"/><text x="42" y="26" font-family="system-ui, sans-serif" font-size="16" fill="#fff">HTTPS goes through Weir</text></svg>\n`;
 
 const WAVES = `<path d="M2 6h20v4H2z" fill="currentColor"/><path d="M3 13c2.2 0 2.2 1.6 4.5 1.6S9.7 13 12 13s2.2 1.6 4.5 1.6S18.8 13 21 13M3 18c2.2 0 2.2 1.6 4.5 1.6S9.7 18 12 18s2.2 1.6 4.5 1.6S18.8 18 21 18" stroke="currentColor" stroke-width="1.8" stroke-linecap="round"/>`;
 
-/** The mark of the web UI. */
+/** The web UI's logo. */
 const MARK = `<svg viewBox="0 0 24 24" fill="none" aria-hidden="true">${WAVES}</svg>`;
 
-/** The page's icon on the proxy's own host; on the API's port the web UI has one of the same name. */
+/** The icon on the proxy's own host; on the API's port the web UI serves one of the same name. */
 export const ICON_SVG = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" fill="none" color="#0b7285">${WAVES}</svg>\n`;
 
-/** Text for HTML, in content and in double-quoted attributes. */
+/** Escapes text for HTML content and double-quoted attributes. */
 function escape(text: string): string {
   return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }

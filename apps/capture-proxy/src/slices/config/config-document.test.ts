@@ -68,7 +68,7 @@ test("settings and rules go elsewhere in one document, passwords stay", async ()
     assert.deepEqual(await exported(target), document);
     assert.equal(target.api.settings.configured.max_requests, 77);
   }
-  // The document in its own source changes nothing, the password included.
+  // Importing the document into its own source changes nothing, the password included.
   const again = await source.api.call("POST", "/api/config/import?mode=replace", document);
   assert.deepEqual((again.json as ConfigImport).settings, []);
   assert.equal(source.api.settings.configured.upstream_proxy.auth_password, SECRET);

@@ -6,7 +6,7 @@ import { objectAt, pointerName } from "#portable/json-document.ts";
 import type { RuleBundles } from "#portable/rule-bundles.ts";
 import type { SliceHost } from "#slice.ts";
 
-/** Settings and rules as they are now. */
+/** Current settings and rules. */
 export function configDocument(
   { settings, clock }: Pick<SliceHost, "settings" | "clock">,
   bundles: RuleBundles,
@@ -19,14 +19,14 @@ export function configDocument(
   };
 }
 
-/** A password that went along would end up in mails and repositories. */
+/** Exported documents end up in mails and repositories, so passwords are left out. */
 function withoutSecrets(settings: Settings): Record<string, unknown> {
   const { socks_auth_password: _socks, upstream_proxy: upstream, ...shown } = settings;
   const { auth_password: _upstream, ...shownUpstream } = upstream;
   return { ...shown, upstream_proxy: shownUpstream };
 }
 
-/** Takes a document in, all or nothing: rules are committed only after the settings were. Throws 400. */
+/** Imports a document, all or nothing: rules are committed after the settings. Throws 400. */
 export function importConfigDocument(
   host: Pick<SliceHost, "settings" | "events">,
   bundles: RuleBundles,
@@ -44,7 +44,7 @@ export function importConfigDocument(
     try {
       sections = bundles.import(parts.rules, { ...request, beforeCommit: apply });
     } catch (error) {
-      // The settings were written and the rules could then not be committed.
+      // Restore the settings if the rules could not be committed.
       if (settings.configured !== before) settings.patch(before);
       throw error;
     }
@@ -55,7 +55,7 @@ export function importConfigDocument(
 
 const MEMBERS: ReadonlySet<string> = new Set(["version", "exported_at", "settings", "rules"]);
 
-/** Names of the settings that are objects of others. */
+/** Names of settings whose values are objects. */
 function sectionsOf(settings: Settings): string[] {
   return Object.entries(settings).flatMap(([name, value]) =>
     typeof value === "object" && value !== null && !Array.isArray(value) ? [name] : [],
@@ -87,11 +87,11 @@ function documentParts(
   for (const name of sections) {
     if (given[name] !== undefined) objectAt(given[name], `${at}/settings/${name}`);
   }
-  // Settings hold no traffic: a number is a number, however it is written.
+  // Settings hold no traffic, so the spelling of numbers does not matter.
   return { settings: JSON.parse(JSON.stringify(given)) as object, rules };
 }
 
-/** Runs something that complains about `body/<setting>` and lets it complain about the place in the document. */
+/** Maps error paths `body/<setting>` to paths in the document. */
 function inSettings<T>(at: string, run: () => T): T {
   try {
     return run();
@@ -103,7 +103,7 @@ function inSettings<T>(at: string, run: () => T): T {
   }
 }
 
-/** Tells others that settings changed. */
+/** Notifies clients of changed settings. */
 export function announce(events: SliceHost["events"], before: Settings, after: Settings): void {
   if (after === before) return;
   events.changed("config");

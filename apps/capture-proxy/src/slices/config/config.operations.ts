@@ -6,7 +6,6 @@ import type { SettingsStore } from "#settings/settings.ts";
 import type { SliceHost } from "#slice.ts";
 import { announce, configDocument, importConfigDocument } from "./config-document.ts";
 
-/** Handlers of the configuration's operations. */
 export function createConfigOperations(
   host: Pick<SliceHost, "settings" | "events" | "clock">,
   bundles: RuleBundles,
@@ -29,7 +28,7 @@ export function createConfigOperations(
   };
 }
 
-/** Settings without secrets and with what follows from them. Only the answer to a change shows `verbose`. */
+/** Settings without secrets plus derived values. Only the response to a change includes `verbose`. */
 function showConfig(store: SettingsStore, show: { readonly verbose: boolean }): ProxyConfig {
   const settings = store.configured;
   const { verbose, socks_auth_password: _socksPassword, upstream_proxy: upstream, ...shown } = settings;

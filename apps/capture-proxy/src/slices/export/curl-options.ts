@@ -1,22 +1,22 @@
 import { fieldsToTell, hasField, sendsBody, urlOf, valuesOf } from "./snippet-request.ts";
 import type { SnippetRequest } from "./snippet-request.ts";
 
-/** An option of curl: its long name and, where it takes one, its value (one character per byte). */
+/** A curl option: its long name and, if it takes one, its value (one character per byte). */
 export type CurlOption = readonly [name: string, value?: string];
 
-/** What curl would send or do by itself below this length; above it asks for `100 Continue` first. */
+/** Above this body size curl sends `Expect: 100-continue`. */
 const EXPECTS_ABOVE_BYTES = 1000;
 
-/** What curl writes itself, as it spells it; in HTTP/2 case is none of its own. */
+/** Fields that curl writes itself, in its spelling; HTTP/2 names have no case. */
 const OWN_NAMES: ReadonlySet<string> = new Set(["Host", "Content-Length"]);
 
-/** What of a target curl leaves alone. Anything else goes through `--request-target`. */
+/** Targets that curl sends unchanged. Others use `--request-target`. */
 const PLAIN_TARGET = /^\/[A-Za-z0-9._~:/?@!$&'()*+,;=%[\]{}-]*$/u;
 const DOT_SEGMENT = /\/(?:\.|%2e){1,2}(?:[/?]|$)/iu;
 
 /**
- * The options and the URL that make curl send this request and nothing else, body left out: fields that curl would
- * add are suppressed, its rewriting of URLs is switched off where it would apply.
+ * Options and URL that make curl send exactly this request without its body: fields that curl would add are suppressed,
+ * and its URL rewriting is switched off where it would apply.
  */
 export function curlOptions(request: SnippetRequest): { readonly url: string; readonly options: CurlOption[] } {
   const isInHttp2 = request.version === "HTTP/2";
@@ -29,7 +29,7 @@ export function curlOptions(request: SnippetRequest): { readonly url: string; re
   if (/[[\]{}]/u.test(url)) options.push(["globoff"]);
   if (DOT_SEGMENT.test(url)) options.push(["path-as-is"]);
   const told = fieldsToTell(request, (name) => isInHttp2 || OWN_NAMES.has(name));
-  // A Host of another spelling is a field like others to curl once it has been told to send none.
+  // With its own Host suppressed, curl treats a Host of another spelling as an ordinary field.
   if (told.some(([name]) => !isInHttp2 && name !== "Host" && name.toLowerCase() === "host")) {
     options.push(["header", "Host:"]);
   }
@@ -50,7 +50,7 @@ function versionOptions(request: SnippetRequest): CurlOption[] {
 function methodOptions(request: SnippetRequest): CurlOption[] {
   const { method } = request;
   if (method === "HEAD" && !sendsBody(request)) return [["head"]];
-  // The answer to HEAD announces a body that never comes.
+  // The response to HEAD announces a body that never comes.
   if (method === "HEAD") return [["request", method], ["ignore-content-length"]];
   return method === "GET" && !sendsBody(request) ? [] : [["request", method]];
 }
@@ -61,7 +61,7 @@ function suppressed(request: SnippetRequest): string[] {
     added.push("Content-Type");
     if (request.body.length > EXPECTS_ABOVE_BYTES) added.push("Expect");
   }
-  // Without a length of its own the body would otherwise get one; HTTP/1.0 cannot do without.
+  // Otherwise curl would announce a length; HTTP/1.0 requires one.
   if (request.body.length === 0 && sendsBody(request) && valuesOf(request, "content-length").length === 0) {
     added.push("Content-Length");
   }

@@ -6,8 +6,8 @@ import type { SnippetRequest } from "./snippet-request.ts";
 const SHORT_NAMES: Readonly<Record<string, string>> = { header: "-H" };
 
 /**
- * A command for any POSIX shell that sends the request again, byte for byte but for what belongs to the connection:
- * curl writes Host first and Content-Length last where they are spelled like that, and chooses the boundaries of chunks.
+ * A command for any POSIX shell that resends the request byte for byte except for fields of the connection: curl writes
+ * Host first and Content-Length last in their usual spelling, and chooses chunk boundaries.
  */
 export function curlText(request: SnippetRequest): string {
   const { url, options } = curlOptions(request);

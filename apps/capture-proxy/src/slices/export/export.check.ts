@@ -2,14 +2,14 @@ import type { TrafficEntry } from "@headworks/capture-contract";
 import { ApiError } from "#api/api-error.ts";
 import type { Field, SnippetRequest } from "./snippet-request.ts";
 
-/** Bodies above this are nothing for a command line or a clipboard. */
+/** Larger bodies do not fit a command line or a clipboard. */
 export const MAX_BODY_BYTES = 8_388_608;
 
 const SCHEMES: Readonly<Record<string, "http" | "https">> = { http: "http", https: "https", ws: "http", wss: "https" };
 
 /**
- * The request of an entry, ready to be written out. Throws 409 when it cannot be reproduced: tunnels have no request
- * of their own, and a command that sends another body than the original one would mislead whoever runs it.
+ * The request of an entry, ready to be written out. Throws 409 if it cannot be reproduced: tunnels have no request of
+ * their own, and a command must not send another body than the original.
  */
 export function reproducibleRequest(entry: TrafficEntry, body: Uint8Array): SnippetRequest {
   const { request } = entry;
@@ -31,13 +31,10 @@ export function reproducibleRequest(entry: TrafficEntry, body: Uint8Array): Snip
   };
 }
 
-/** Fields that HTTP/2 has other means for (RFC 9113, 8.2.2); a request that has one is malformed there. */
+/** Fields that are forbidden in HTTP/2 (RFC 9113 section 8.2.2). */
 const OF_HTTP1_CONNECTIONS = new Set(["connection", "keep-alive", "transfer-encoding", "upgrade", "http2-settings"]);
 
-/**
- * The fields with those that HTTP/1.1 cannot do without, which messages of HTTP/2 say in other ways and imported ones leave
- * out: Host, and the length of a body.
- */
+/** Adds the fields that HTTP/1.1 requires but HTTP/2 and imported messages may lack: Host and the body's length. */
 function framedFields(
   fields: readonly Field[],
   request: { readonly authority: string; readonly version: SnippetRequest["version"]; readonly bodyBytes: number },
@@ -53,12 +50,12 @@ function framedFields(
   return framed;
 }
 
-/** Whether the request only asked for a WebSocket: what is counted as its body are messages (RFC 6455, 4.1). */
+/** True for WebSocket handshakes; the bytes counted as their body are messages (RFC 6455 section 4.1). */
 export function isHandshake({ request }: Pick<TrafficEntry, "request">): boolean {
   return /^wss?:/u.test(request.url);
 }
 
-/** Throws 409 with the reason when the body of an entry's request is not there, or not whole. */
+/** Throws 409 if the body of an entry's request is missing or incomplete. */
 export function checkBody({ request, state }: Pick<TrafficEntry, "request" | "state">): void {
   const { body_state: bodyState, body_size: size, body_stored_size: stored } = request;
   if (bodyState === "truncated") {
@@ -80,7 +77,7 @@ function versionOf(version: string | null): SnippetRequest["version"] {
   return version === "HTTP/1.0" || version === "HTTP/2" ? version : "HTTP/1.1";
 }
 
-/** Entries of imported files may hold what no message can; what was said to the proxy alone is no part of the request. */
+/** Imported entries may hold invalid fields; fields for the proxy alone are not part of the request. */
 function isSendable([name, value]: Field): boolean {
   if (/^proxy-connection$/iu.test(name)) return false;
   return /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/u.test(name) && /^[\t\x20-\x7e\x80-\xff]*$/u.test(value);

@@ -11,7 +11,7 @@ import { pythonText } from "./python-text.ts";
 import { sendsBody, shownText, type SnippetRequest, wireBytes } from "./snippet-request.ts";
 import { wgetText } from "./wget-text.ts";
 
-/** cmd.exe takes lines of 8191 characters. */
+/** Base64 characters per echo line; cmd.exe accepts lines of 8191 characters. */
 const CMD_LINE = 4000;
 
 const MAX_CONFIG_BODY_BYTES = 32_768;
@@ -28,11 +28,10 @@ const WRITERS = {
   wget: wgetText,
 } as const;
 
-/** Handlers of the exports: HAR documents, and requests as commands and code. */
 export function createExportOperations({ store }: Pick<SliceHost, "store">): Handlers<typeof exportOperations> {
   const requestOf = async (id: string): Promise<SnippetRequest> => {
     const entry = (await store.getEntry(id, { includeBodies: false, decompressed: false })) ?? notFound("entry", id);
-    // Tunnels are refused first: that says more than that nothing was stored.
+    // Tunnels are refused first: that reason says more than a missing body.
     const bare = reproducibleRequest(entry, NOTHING);
     if (isHandshake(entry)) return bare;
     checkBody(entry);
@@ -67,16 +66,15 @@ function idList(ids: string | undefined): string[] | undefined {
   return ids?.split(",").flatMap((id) => (id.trim() === "" ? [] : [id.trim()]));
 }
 
-/** A configuration file that makes curl send the request; `bodyFile` names a file where the body cannot stand in it. */
+/** A curl configuration file; `bodyFile` names a separate file if the body cannot be part of it. */
 interface CurlConfig {
-  /** One character per byte. */
   readonly text: string;
   readonly bodyFile: boolean;
 }
 
 /**
- * For PowerShell of any version. Its versions disagree about quotation marks in arguments, so curl reads its options
- * from a literal here-string; bytes that no here-string carries go through files.
+ * Commands for any PowerShell version. Versions disagree about quotation marks in arguments, so curl reads its options
+ * from a literal here-string; bytes that a here-string cannot hold go through files.
  */
 export function curlPowershellText(request: SnippetRequest): string {
   const config = curlConfig(request);
@@ -99,8 +97,8 @@ export function curlPowershellText(request: SnippetRequest): string {
 }
 
 /**
- * For cmd.exe, typed or in a batch file. Arguments are written out only if they hold nothing that cmd or the C library
- * looks at inside quotation marks; otherwise curl's options come from a file that is written in base64.
+ * Commands for cmd.exe, typed or in a batch file. Arguments are written out only if they contain nothing that cmd or
+ * the C library interprets inside quotation marks; otherwise curl's options come from a file written in base64.
  */
 export function curlCmdText(request: SnippetRequest): string {
   const { url, options } = curlOptions(request);
@@ -131,7 +129,7 @@ function curlConfig(request: SnippetRequest): CurlConfig {
   return { text: `${lines.join("\n")}\n`, bodyFile: sendsBody(request) && !isInline };
 }
 
-/** Escapes as curl's configuration files know them. */
+/** Escapes for curl's configuration files. */
 function escaped(value: string): string {
   return value.replaceAll(/[\\"\n\t]/gu, (found) => ESCAPES[found] ?? found);
 }
@@ -140,7 +138,7 @@ function isPrintable(text: string): boolean {
   return /^[\n\x20-\x7e]*$/u.test(text);
 }
 
-/** No `%`, `!`, `^`, quotation mark or backslash, and nothing outside of ASCII. */
+/** True without `%`, `!`, `^`, quotation marks, backslashes and non-ASCII characters. */
 function isInertInCmd(value: string | undefined): boolean {
   return value === undefined || /^[A-Za-z0-9 _.:/,;=?&*+@#~()[\]{}<>|'$`-]*$/u.test(value);
 }

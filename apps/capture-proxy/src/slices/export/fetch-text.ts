@@ -1,7 +1,7 @@
 import { changedFields, fieldsToTell, hasField, shownText, urlOf } from "./snippet-request.ts";
 import type { SnippetRequest } from "./snippet-request.ts";
 
-/** Names that fetch sets itself or refuses (the Fetch standard's forbidden ones that Node refuses as well). */
+/** Names that fetch sets itself or refuses (forbidden by the Fetch standard and by Node). */
 const REFUSED: ReadonlySet<string> = new Set([
   "connection",
   "content-length",
@@ -13,18 +13,18 @@ const REFUSED: ReadonlySet<string> = new Set([
   "transfer-encoding",
   "upgrade",
 ]);
-/** What fetch sends of its own where it is told nothing else; browsers send more. */
+/** Fields that Node's fetch adds; browsers add more. */
 const ADDED = ["Accept", "Accept-Language", "Sec-Fetch-Mode", "User-Agent", "Accept-Encoding"];
-/** It adds more to a request with a condition, which no cache is to answer. */
+/** Fields that fetch adds to conditional requests, to bypass caches. */
 const ADDED_TO_CONDITIONS = ["Pragma", "Cache-Control"];
 const CONDITIONS = ["if-match", "if-modified-since", "if-none-match", "if-range", "if-unmodified-since"];
-/** With these methods it announces a body of no bytes; case matters where the Fetch standard does not know the method. */
+/** Methods for which fetch announces an empty body; case matters for methods unknown to the Fetch standard. */
 const ANNOUNCES_NONE = /^(?:[Pp][Oo][Ss][Tt]|[Pp][Uu][Tt]|PATCH|PROPFIND|PROPPATCH|QUERY)$/u;
 const REFUSED_METHODS: ReadonlySet<string> = new Set(["CONNECT", "TRACE", "TRACK"]);
 
 /**
- * A call of fetch for Node and browsers. fetch adds fields of its own, joins repeated ones, and cannot send every request;
- * comments in the text say where that is the case.
+ * A fetch call for Node and browsers. fetch adds fields, joins repeated ones, and cannot send every request; comments
+ * in the text say where.
  */
 export function fetchText(request: SnippetRequest): string {
   const isBodyless = request.method === "GET" || request.method === "HEAD";
@@ -66,7 +66,7 @@ function addedFields(request: SnippetRequest, writesLength: boolean): string[] {
   ];
 }
 
-/** fetch resolves dot segments and encodes some characters that others send as they are. */
+/** fetch resolves dot segments and encodes some characters that other clients send unchanged. */
 function changedTarget(request: SnippetRequest): string[] {
   const url = URL.parse(urlOf(request));
   if (url === null) return ["fetch refuses this URL"];
@@ -77,11 +77,11 @@ function changedTarget(request: SnippetRequest): string[] {
 function bodyLiteral(body: Uint8Array): string {
   const text = shownText(body, { lineEnds: true });
   const bytes = `Uint8Array.from(atob(${JSON.stringify(Buffer.from(body).toString("base64"))}), (c) => c.charCodeAt(0))`;
-  // fetch gives text a Content-Type when there is none; bytes stay as they are.
+  // fetch adds a Content-Type to text but not to bytes.
   return text === undefined ? bytes : `new TextEncoder().encode(${literal(text)})`;
 }
 
-/** A string that stays one wherever it is pasted, a script element included. */
+/** A string literal that is safe anywhere, inside a script element too. */
 function literal(text: string): string {
   return JSON.stringify(text).replaceAll(/[^\x20-\x7e]|</gu, (character) =>
     [...Array(character.length).keys()]

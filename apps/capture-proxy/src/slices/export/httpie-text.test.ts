@@ -20,17 +20,17 @@ import type { SnippetRequest } from "./snippet-request.ts";
 const httpie = peer("http");
 const python = peer("python3");
 
-/** HTTPie runs the cases only that its own syntax could spoil. It writes fields in UTF-8 and methods in upper case. */
+/** Cases that HTTPie's own syntax could break. It writes fields in UTF-8 and methods in upper case. */
 const FOR_HTTPIE =
   /no fields|all fields|backslash|lower-case names|hash|encoded|codes in|encode nothing|empty query|brackets|repeated|empty values|shell syntax|begins with|are UTF-8|cookies|dot segments|HEAD|nobody|without a body|DELETE|GET with|JSON|several lines|announces|looks like|every byte|long text|chunks/;
 
-/** Stands in the shell where HTTPie would, and keeps what the shell gives it. */
+/** Replaces HTTPie in the shell and records its arguments and input. */
 const KEEP_CALL = `#!/bin/sh
 printf '%s\\0' "$@" >"$KEPT/words"
 case " $* " in *" --ignore-stdin "*) : >"$KEPT/input" ;; *) cat >"$KEPT/input" ;; esac
 `;
 
-/** Gives HTTPie's own program what the shell gave in each folder, in a process of its own that has it loaded already. */
+/** Runs HTTPie's program on the recorded arguments of each folder, in one process that loads it once. */
 const RUN_HTTPIE = `import os, runpy, sys
 import httpie.core
 program, *folders = sys.argv[1:]
@@ -46,8 +46,8 @@ for folder in folders:
         sys.exit("HTTPie failed with what is in " + folder)`;
 
 /**
- * What HTTPie sends for each command. The shell reads each of them; HTTPie itself, which takes most of a second to start,
- * is loaded once.
+ * What HTTPie sends for each command. The shell parses each of them; HTTPie itself, which takes most of a second to
+ * start, is loaded once.
  */
 async function sentByHttpie(origin: RecordingOrigin, commands: readonly string[]): Promise<readonly RecordedRequest[]> {
   await using directory = await temporaryDirectory();
@@ -87,7 +87,7 @@ test("HTTPie sends method, fields and body", { skip: httpie.skip }, async (t) =>
       const [text = "", arrived] = [texts[index], sent[index]];
       assert.ok(arrived !== undefined);
       saysWhatItAsksFor(text, arrived, request);
-      // What chunks add depends on the version of what HTTPie is made of.
+      // The fields of chunked requests depend on the versions of HTTPie's libraries.
       if (is !== "chunks") saysWhatItDoesToFields(text, arrived, request);
       const values = new Set(arrived.fields.map(([, value]) => value));
       const changed = request.fields.filter(

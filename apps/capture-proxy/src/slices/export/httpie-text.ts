@@ -14,19 +14,18 @@ const TARGET_CHANGES: readonly TargetChange[] = [
   [/^[^?#]*\?[^#]*%(?:2[DEde]|3\d|[46][1-9A-Fa-f]|[57][\dAa]|5[Ff]|7[Ee])/u, "decodes some characters"],
 ];
 
-/** It escapes what could divide a field, and nothing escapes it. */
+/** HTTPie unescapes field separators, and a backslash before one cannot be escaped. */
 const LOST_BACKSLASH = /^(?:[^\\]|\\[^:;=@])*\\[:;=@]/u;
 
-/** What it sends even so: removing them takes away HTTPie's own values, and leaves those of what it is made of. */
+/** Sent even if removed: the underlying libraries supply their own values. */
 const ADDED_EVEN_SO = ["Accept-Encoding", "User-Agent"];
 
-/** With these methods it does not announce a body of no bytes, unless it is told to; with others always. */
+/** Methods for which HTTPie announces no empty body by default. */
 const ANNOUNCES_A_BODY_ONLY = /^(?:GET|HEAD|OPTIONS)$/iu;
 
 /**
- * A command for HTTPie 3. Comments say where it adds fields, changes one or asks for another target; that it groups
- * repeated ones, none mentions. What else it cannot be told makes it fail, or send another request: such a request is a
- * comment that says why, without a command.
+ * A command for HTTPie 3. Comments say where it adds fields, changes one or requests another target; its grouping of
+ * repeated fields is not mentioned. A request that HTTPie cannot send becomes a comment with the reason and no command.
  */
 export function httpieText(request: SnippetRequest): string {
   const writesLength = request.body.length > 0 || !ANNOUNCES_A_BODY_ONLY.test(request.method);
@@ -53,7 +52,7 @@ function commandOf(request: SnippetRequest, told: readonly Field[]): string {
   const { body } = request;
   const word = body.length === 0 ? undefined : bodyWord(body);
   if (body.length === 0 || word !== undefined) {
-    // As a word of its own, what looks like an option would be taken for one.
+    // A separate word could be taken for an option.
     const raw = word === undefined ? [] : [`--raw=${word}`];
     return joined([["http", "--ignore-stdin", "--path-as-is", ...options].join(" "), ...raw, `-- ${ends.join(BREAK)}`]);
   }
@@ -61,7 +60,7 @@ function commandOf(request: SnippetRequest, told: readonly Field[]): string {
   return `${joined([[`${command} | http`, "--path-as-is", ...options].join(" "), `-- ${ends.join(BREAK)}`])}${after}`;
 }
 
-/** Only plain words: some shells look into comments, too. */
+/** Plain words only: some shells interpret comments. */
 function obstaclesOf({ method }: SnippetRequest, told: readonly Field[]): string[] {
   const isWritable = told.every(([, value]) => isUtf8(wireBytes(value)));
   return [

@@ -2,7 +2,7 @@ import type { SnippetRequest } from "./snippet-request.ts";
 
 const MAX_ESCAPED_BYTES = 4096;
 
-/** A Python program that needs nothing but the standard library and sends every field as it was, in its place. */
+/** A Python program that needs only the standard library and sends every field in its original order. */
 export function pythonText(request: SnippetRequest): string {
   const { method, scheme, authority, target, version, fields, body } = request;
   const isChunked = fields.some(
@@ -34,7 +34,7 @@ function endArguments(body: Uint8Array, isChunked: boolean, isLong: boolean): st
   return isChunked ? `${bytes}, encode_chunked=True` : bytes;
 }
 
-/** One character per byte, which is how http.client encodes text. */
+/** One character per byte, as http.client encodes text. */
 function literal(wire: string): string {
   const inner = wire.replaceAll(/[^\x20-\x26\x28-\x5b\x5d-\x7e]/gu, (character) => {
     if (character === "\n") return "\\n";

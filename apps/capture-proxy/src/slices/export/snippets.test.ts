@@ -24,7 +24,7 @@ import {
 import type { Field, SnippetRequest } from "./snippet-request.ts";
 import { wgetText } from "./wget-text.ts";
 
-/** curl writes Host first and Content-Length behind what it was told. */
+/** curl writes Host first and Content-Length last. */
 function sameAsSent(arrived: RecordedRequest, request: SnippetRequest): void {
   const expected = wire(request);
   assert.equal(arrived.line, expected.line);
@@ -110,8 +110,8 @@ for (const shell of [
 }
 
 /**
- * Runs programs, one after another, in one interpreter: to start one for each takes longer than all of them. Gives what
- * each of them sent.
+ * Runs programs one after another in one interpreter, since starting one for each takes longer than running all of
+ * them. Returns what each of them sent.
  */
 async function sentByEach(
   origin: RecordingOrigin,
@@ -251,7 +251,7 @@ test("wget sends method, fields and body", { skip: wget.skip }, async (t) => {
   }
 });
 
-/** Does with the text what PowerShell would: writes the files, gives curl the here-string or the file. */
+/** Emulates PowerShell: writes the files and gives curl the here-string or the file. */
 async function runPowershellText(text: string, folder: string): Promise<void> {
   const args: string[] = [];
   for (const [, name, base64] of text.matchAll(
@@ -261,7 +261,7 @@ async function runPowershellText(text: string, folder: string): Promise<void> {
     args.push(...(name === "body" ? ["--data-binary", `@${folder}/body`] : ["--config", `${folder}/request`]));
   }
   const hereString = /@'\n([\s\S]*)'@ \| curl\.exe --config -/u.exec(text)?.[1];
-  // The text ends at the first line that begins with '@, wherever that is.
+  // A here-string ends at the first line that begins with '@.
   assert.ok(hereString === undefined || !/^'@/mu.test(hereString), "the here-string ends too early");
   if (hereString !== undefined) args.push("--config", "-");
   const { code, stderr } = await runProcess("curl", args, { input: hereString ?? "", env: ENVIRONMENT });
@@ -282,7 +282,7 @@ test("curl reads from PowerShell's text what sends the request again", { skip: c
   }
 });
 
-/** Does with the text what cmd.exe would, for the few commands that it uses. */
+/** Emulates the few commands of cmd.exe that the text uses. */
 async function runCmdText(text: string, folder: string): Promise<void> {
   const files = new Map<string, string>();
   for (const line of text.trimEnd().split("\n")) {

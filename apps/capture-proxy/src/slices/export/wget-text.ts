@@ -11,8 +11,8 @@ const TARGET_CHANGES: readonly TargetChange[] = [
 ];
 
 /**
- * A command for GNU Wget. Repeated fields are joined, since wget sends the last one only. Comments say so, and where wget
- * adds fields, sends a body in another form or asks for another target; no option keeps it from that.
+ * A command for GNU Wget. Repeated fields are joined, since wget sends only the last one. Comments mention this and
+ * where wget adds fields, sends a body in another form or requests another target, which no option prevents.
  */
 export function wgetText(request: SnippetRequest): string {
   const hasChunks = hasField(request, "transfer-encoding");
@@ -24,7 +24,7 @@ export function wgetText(request: SnippetRequest): string {
   return changedTarget("wget", request.target, TARGET_CHANGES) + comments + commandOf(request);
 }
 
-/** With these methods wget announces a body of no bytes by itself; told of one it would name a type for it. */
+/** Methods for which wget announces an empty body; an explicit empty body would add a Content-Type. */
 const ANNOUNCES_NONE = /^(?:PATCH|POST|PUT)$/iu;
 
 function addedFields(request: SnippetRequest, hasChunks: boolean): string[] {
@@ -54,7 +54,7 @@ function commandOf(request: SnippetRequest): string {
   if (!needsBodyOption(request)) return joined([start, ...options, url]);
   const word = bodyWord(request.body);
   if (word !== undefined) return joined([start, ...options, `--body-data=${word}`, url]);
-  // wget wants to know the length of a file beforehand, so a pipe will not do.
+  // wget needs the length of a file in advance, so a pipe does not work.
   const { command, after } = bodyCommand(request.body);
   const write = after === "" ? `${command} >"$body"` : `${command} >"$body"${after.trimEnd()}`;
   const wget = joined([start, ...options, '--body-file="$body"', url]);

@@ -6,7 +6,6 @@ import { notFound, validationError } from "#api/api-error.ts";
 import type { SliceHost } from "#slice.ts";
 import type { FocusStore, StoredFocusHost } from "./focus.store.ts";
 
-/** Handlers of the focus patterns' operations. */
 export function createFocusOperations(
   { clock, events }: Pick<SliceHost, "clock" | "events">,
   store: FocusStore,
@@ -33,17 +32,16 @@ export function createFocusOperations(
   };
 }
 
-/** The wire form. */
 export function showFocusHost({ id, pattern, createdAtMs }: StoredFocusHost): FocusHost {
   return { id, pattern, created_at: new Date(createdAtMs).toISOString() };
 }
 
-/** The stored form of what {@link showFocusHost} gave. */
+/** The inverse of {@link showFocusHost}. */
 export function readFocusHost({ id, pattern, created_at: createdAt }: FocusHost): StoredFocusHost {
   return { id, pattern, createdAtMs: Date.parse(createdAt) };
 }
 
-/** What is wrong with a pattern in the form in which it is stored. */
+/** Checks a pattern in its stored form. */
 export function focusPatternIssues({ pattern }: Pick<FocusHost, "pattern">): readonly {
   readonly path: string;
   readonly message: string;

@@ -5,7 +5,7 @@ import type { Slice, SliceHost } from "#slice.ts";
 import { createFocusOperations, focusPatternIssues, readFocusHost, showFocusHost } from "./focus.operations.ts";
 import { createFocusStore } from "./focus.store.ts";
 
-/** Host patterns that the web UI emphasizes; traffic is not affected. */
+/** Host patterns that the web UI highlights; traffic is not affected. */
 export function createFocusSlice(host: SliceHost): Slice<typeof focusOperations> {
   const store = createFocusStore(host.database);
   return {

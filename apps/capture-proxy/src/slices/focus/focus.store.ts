@@ -6,16 +6,14 @@ export interface StoredFocusHost {
   readonly createdAtMs: number;
 }
 
-/** Focus patterns on disk; a call returns when its change is durable. */
+/** Stored focus patterns; changes are durable when a call returns. */
 export interface FocusStore {
-  /** Oldest first. */
   list(): StoredFocusHost[];
-  /** The stored one when the pattern exists already, else undefined after storing the new one. */
+  /** Returns the existing entry of the same pattern, or undefined after storing the new one. */
   add(host: StoredFocusHost): StoredFocusHost | undefined;
   remove(id: string): boolean;
-  /** How many there were. */
+  /** Returns the number of removed patterns. */
   clear(): number;
-  /** Afterwards exactly these patterns are stored, in this order. */
   replaceAll(hosts: readonly StoredFocusHost[]): void;
 }
 

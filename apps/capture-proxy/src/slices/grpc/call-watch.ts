@@ -7,7 +7,7 @@ import type { StreamRecorder } from "#storage/streams/stream-store.ts";
 import { MessageStream } from "./message-stream.ts";
 import type { ReadMessage } from "./message-stream.ts";
 
-/** What a call is known by, besides what its exchange says. */
+/** Facts of a call that its exchange does not have. */
 export interface CallFacts {
   readonly form: CallForm;
   readonly attributes: Readonly<Record<string, string>>;
@@ -17,19 +17,19 @@ export interface CallWatchOptions {
   readonly exchange: ExchangeView;
   readonly recorder: StreamRecorder;
   readonly facts: CallFacts;
-  /** Bytes of one message that are kept. */
+  /** Maximum bytes kept per message. */
   readonly maxMessageBytes: number;
   readonly now: () => number;
-  /** A defect of ours was met; that side is not read on. */
+  /** Reports an internal error; reading of that side stops. */
   readonly onFault: (error: unknown) => void;
 }
 
-/** Longer ones are cut where they are named. */
+/** Longer media types are cut in issues. */
 const MAX_TYPE_LENGTH = 80;
-/** Longer issues are no help. */
+/** Further issues are dropped. */
 const MAX_ISSUES = 10;
 
-/** Follows one call: records its messages while they pass, and how it ended. */
+/** Follows one call: records its messages as they pass, and its end. */
 export class CallWatch {
   readonly #options: CallWatchOptions;
   readonly #request: MessageStream;
@@ -48,7 +48,7 @@ export class CallWatch {
     exchange.requestBody.watch(this.#request);
   }
 
-  /** The answer's head is known; its body is watched when it is one of a call. */
+  /** The response head is known; the body is watched if it is gRPC. */
   responding(keepsBytes: boolean): void {
     const { exchange, recorder } = this.#options;
     const { response } = exchange;
@@ -63,12 +63,12 @@ export class CallWatch {
     exchange.responseBody.watch(this.#response);
   }
 
-  /** Its connection takes no further calls. */
+  /** The connection accepts no further calls. */
   closing(): void {
     this.#options.recorder.change({ state: "closing" });
   }
 
-  /** The exchange is over: the status is recorded once everything before it is. */
+  /** Records the status after everything before it. */
   finished(): void {
     if (this.#isFinished) return;
     this.#isFinished = true;
@@ -156,7 +156,7 @@ export class CallWatch {
     recorder.end();
   }
 
-  /** HTTP's trailers stand among the messages as those of gRPC-Web do. */
+  /** HTTP trailers are recorded among the messages, as gRPC-Web sends them. */
   #recordTrailers(fields: readonly string[] | undefined): void {
     if (fields === undefined || fields.length === 0) return;
     const lines: string[] = [];
@@ -176,7 +176,7 @@ export class CallWatch {
     this.#noteTrailers(fields, payload.length);
   }
 
-  /** They are counted as a frame; with this they can be told from messages. */
+  /** Trailers count as a frame; this attribute tells them from messages. */
   #noteTrailers(fields: readonly string[], sizeBytes: number): void {
     this.#trailers = fields;
     const attributes = { trailers: JSON.stringify(fields), trailer_bytes: String(sizeBytes) };
@@ -184,7 +184,7 @@ export class CallWatch {
   }
 }
 
-/** A media type as it is named in a sentence, without its parameters. */
+/** A media type without parameters, for sentences. */
 function shownType(contentType: string | undefined): string {
   const [type = ""] = (contentType ?? "").slice(0, MAX_TYPE_LENGTH).split(";", 1);
   return type.trim() === "" ? "no media type" : type.trim();

@@ -7,14 +7,13 @@ import type { SliceHost } from "#slice.ts";
 import { CallWatch } from "./call-watch.ts";
 import type { CallFacts } from "./call-watch.ts";
 
-/** Longer names are no names. */
+/** Longer names are ignored. */
 const MAX_NAME_LENGTH = 512;
 
-/** Follows the exchanges that are gRPC calls. */
 export function createGrpcObserver(host: Pick<SliceHost, "streams" | "settings" | "clock" | "log">): Observer {
   const watches = new Map<ExchangeView, CallWatch>();
   const connections = new ConnectionIds();
-  /** Clients whose connections end; calls that they had sent by then still begin. */
+  /** Clients with closing connections; calls already sent still begin. */
   const closing = new WeakSet<ClientFacts>();
   const onFault = (error: unknown): void => host.log.error({ err: error }, "A gRPC call could not be read on");
   return {
@@ -71,7 +70,7 @@ function attributesOf(
   };
 }
 
-/** An id for each client connection and server, the same for all calls over it; nothing of it outlives the connection. */
+/** Ids of pairs of client connection and server, the same for all calls over them, dropped with the connection. */
 class ConnectionIds {
   readonly #ids = new WeakMap<ClientFacts, Map<string, string>>();
 

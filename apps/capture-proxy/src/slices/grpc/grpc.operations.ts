@@ -10,7 +10,7 @@ import { showCall, showConnection } from "./shown-call.ts";
 import { showFrames, SHOWN_BYTES } from "./shown-frame.ts";
 
 const LIMIT = 100;
-/** Methods and statuses that the statistics name. */
+/** Maximum of methods and statuses in the statistics. */
 const MAX_GROUPS = 1000;
 
 interface CallFilters {
@@ -21,7 +21,6 @@ interface CallFilters {
   readonly connection_id?: string | undefined;
 }
 
-/** Handlers of the operations on calls and their messages. */
 export function createGrpcOperations(
   host: Pick<SliceHost, "streams">,
   book: () => SchemaBook,
@@ -80,7 +79,7 @@ export function createGrpcOperations(
 async function readStats(streams: SliceHost["streams"], signal: AbortSignal): Promise<GrpcStats> {
   const group = async (attribute: string, limit = MAX_GROUPS) =>
     await streams.listGroups({ kind: "grpc", attribute, limit, offset: 0 }, signal);
-  // First, since each question sees what is stored by then: calls that are counted as ended have their status below.
+  // Queried first, because each query sees the data of its time: every call counted as ended here has its status below.
   const sums = await streams.stats("grpc");
   const [connections, statuses, methods] = await Promise.all([group("connection", 1), group("status"), group("path")]);
   return {

@@ -29,7 +29,7 @@ const PROTO = `syntax = "proto3"; package shop.v1;
   message Ask { int32 id = 1; string text = 2; } message Told { int64 big = 1; string name = 2; }
   service Orders { rpc Get(Ask) returns (Told); rpc Watch(Ask) returns (stream Told); }`;
 
-/** Answers a call of gRPC-Web with these bytes. */
+/** Responds to a gRPC-Web call with these bytes. */
 function response(body: Buffer | string, headers: Readonly<Record<string, string>> = {}): Respond {
   return (_, response) => void response.writeHead(200, { "content-type": WEB, ...headers }).end(body);
 }
@@ -250,7 +250,7 @@ test("damaged and unknown compression is named at its message", async () => {
 });
 
 test("a message in snappy is decompressed", async () => {
-  // A block: its length, and one literal.
+  // A Snappy block: its length and one literal.
   const packed = Buffer.concat([Buffer.from([MESSAGE.length, (MESSAGE.length - 1) << 2]), MESSAGE]);
   rig.respond = response(TRAILERS);
   await call(frameMessage(packed, 1), { "grpc-encoding": "snappy" });

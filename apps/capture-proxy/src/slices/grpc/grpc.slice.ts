@@ -5,7 +5,7 @@ import { createGrpcOperations } from "./grpc.operations.ts";
 import { createSchemaStore } from "./grpc.store.ts";
 import { createSchemaHandlers } from "./schema-handlers.ts";
 
-/** gRPC and gRPC-Web: calls, their messages, and the schemas that messages are decoded with. */
+/** gRPC and gRPC-Web: calls, messages and schemas. */
 export function createGrpcSlice(host: SliceHost): Slice<typeof grpcOperations> {
   const { handlers, book } = createSchemaHandlers({ host, store: createSchemaStore(host.database) });
   return {

@@ -2,9 +2,8 @@ import type { SchemaFile } from "@headworks/protobuf";
 import type { Database } from "#storage/database.ts";
 import type { StoredSchema } from "./schema-book.ts";
 
-/** Schemas on disk; a call returns when its change is durable. */
+/** Stored schemas; changes are durable when a call returns. */
 export interface SchemaStore {
-  /** Oldest first. */
   list(): StoredSchema[];
   insert(schema: StoredSchema): void;
   remove(id: string): boolean;

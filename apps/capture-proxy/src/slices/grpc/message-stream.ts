@@ -4,47 +4,46 @@ import { Base64Reader, decompress, decompressSync, MessageReader } from "@headwo
 import type { CallForm, DecompressionStop, ReaderEnd, WireMessage } from "@headworks/grpc-framing";
 import type { BodyWatcher } from "#exchange/body.ts";
 
-/** A message as it is to be recorded. */
+/** A message to be recorded. */
 export interface ReadMessage {
   readonly isTrailer: boolean;
   readonly isCompressed: boolean;
-  /** Uncompressed, up to the limit; still compressed when `stop` says why it could not be undone. */
+  /** Decompressed, up to the limit; still compressed if `stop` says why decompression failed. */
   readonly bytes: Buffer;
-  /** Uncompressed; of a message that was cut while it was decompressed, what is known. */
+  /** Decompressed size; of a message cut during decompression, the known part. */
   readonly sizeBytes: number;
-  /** With the prefix. */
+  /** Includes the prefix. */
   readonly wireBytes: number;
-  /** False for the last one of a body that ended inside it. */
+  /** False for the last message of a body that ended inside it. */
   readonly isWhole: boolean;
   readonly stop: DecompressionStop | "behind" | undefined;
 }
 
 export interface MessageStreamOptions {
   readonly form: CallForm;
-  /** `grpc-encoding` in lower case. */
   readonly encoding: string;
-  /** Of HTTP, around the whole body; gRPC-Web behind some proxies has some. */
+  /** HTTP content codings of the whole body; some proxies add them to gRPC-Web. */
   readonly contentEncoding: readonly string[];
   readonly maxMessageBytes: number;
-  /** `isReplaced`: a rule put another body in the place of the first. */
+  /** `isReplaced`: a rule replaced the original body. */
   readonly onMessage: (message: ReadMessage, isReplaced: boolean) => void;
   readonly onEnd: (end: ReaderEnd) => void;
   readonly onFault: (error: unknown) => void;
 }
 
-/** A message that gives at most so much is decompressed at once; others on zlib's threads, in their order. */
+/** Messages up to this size are decompressed synchronously, larger ones on zlib's threads in their order. */
 const AT_ONCE_BYTES = 65_536;
-/** So much may wait for zlib's threads; beyond that messages are recorded as they are. */
+/** Maximum bytes queued for zlib's threads; beyond it messages are recorded compressed. */
 const MAX_WAITING_BYTES = 16_777_216;
 const PREFIX_BYTES = 5;
 
-/** Reads the messages of one body while it streams by. */
+/** Reads the messages of one body as it passes. */
 export class MessageStream implements BodyWatcher {
   readonly #options: MessageStreamOptions;
   #reader: MessageReader;
   #base64: Base64Reader | undefined;
   #decoder: ContentDecoder | undefined;
-  /** What is still under way; undefined when nothing is, and then everything happens at once. */
+  /** Pending work; undefined if there is none and everything runs synchronously. */
   #tail: Promise<void> | undefined;
   #waitingBytes = 0;
   #isReplaced = false;
@@ -88,7 +87,7 @@ export class MessageStream implements BodyWatcher {
     this.#hasEnded = true;
   }
 
-  /** Resolves when all that came was recorded; undefined when it is. */
+  /** Resolves when all messages are recorded; undefined if they already are. */
   settled(): Promise<void> | undefined {
     return this.#tail === undefined ? undefined : this.#drained();
   }
@@ -145,7 +144,7 @@ export class MessageStream implements BodyWatcher {
     });
   }
 
-  /** After those before it. */
+  /** Delivers a message after those before it. */
   #give(message: WireMessage, isWhole: boolean, bytes: Buffer, stop: ReadMessage["stop"]): void {
     if (this.#tail === undefined) return this.#hand(message, isWhole, bytes, stop);
     const isTooMuch = this.#waitingBytes + bytes.length > MAX_WAITING_BYTES;
@@ -174,7 +173,7 @@ export class MessageStream implements BodyWatcher {
     );
   }
 
-  /** At once when nothing is under way. */
+  /** Runs `work` after pending work, synchronously if there is none. */
   #afterwards(work: () => void): void {
     if (this.#tail === undefined) work();
     else this.#later(async () => work());

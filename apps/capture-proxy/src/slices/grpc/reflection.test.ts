@@ -15,7 +15,7 @@ after(async () => {
   await rig[Symbol.asyncDispose]();
 });
 
-/** A field of bytes, with a length of up to two octets. */
+/** A field of bytes with a length of up to two octets. */
 function field(number: number, value: string | Buffer): Buffer {
   const bytes = Buffer.from(value);
   const length = bytes.length < 128 ? [bytes.length] : [(bytes.length & 0x7f) | 0x80, bytes.length >> 7];
@@ -34,7 +34,7 @@ const FILES: Readonly<Record<string, Buffer>> = {
   "types.proto": Buffer.concat([field(1, "types.proto"), field(2, "t"), field(4, field(1, "M")), field(12, "proto3")]),
 };
 
-/** What a reflection service answers to one question, which is a field with a text. */
+/** The reply of a reflection service to one request, which is a field with a text. */
 function told(question: Buffer): Buffer {
   const kind = (question[0] ?? 0) >> 3;
   const text = question.subarray(2).toString();
@@ -45,7 +45,7 @@ function told(question: Buffer): Buffer {
 
 type Answering = (stream: ServerHttp2Stream, version: string, questions: readonly Buffer[]) => void;
 
-/** A server of reflection whose answers `answering` makes. */
+/** Starts a reflection server with the replies of `answering`. */
 async function startServer(answering: Answering, tls?: { cert: string; key: string }): Promise<Http2Origin> {
   return await startHttp2Origin(
     (stream, headers) => {
@@ -63,7 +63,7 @@ async function startServer(answering: Answering, tls?: { cert: string; key: stri
   );
 }
 
-/** Ends a call with a status, without messages. */
+/** Ends a call with a status and no messages. */
 function refuse(stream: ServerHttp2Stream, code: number, message: string): void {
   const fields = { ":status": 200, "content-type": "application/grpc", "grpc-status": code, "grpc-message": message };
   stream.respond(fields, { endStream: true });

@@ -7,10 +7,10 @@ import { buildSchema, decodeMessage, encodeMessage, parseProtoText } from "@head
 import type { JsonValue, MessageType, Schema } from "@headworks/protobuf";
 import type { OutgoingRequest, SendExchange } from "#exchange/outgoing.ts";
 
-/** The server could not be asked; the message says why. */
+/** Reason why reflection failed. */
 export class ReflectionProblem extends Error {
   override readonly name = "ReflectionProblem";
-  /** What was given is wrong, not what came back. */
+  /** True if the given URL or fields are invalid. */
   readonly isAboutUrl: boolean;
 
   constructor(message: string, isAboutUrl = false) {
@@ -19,9 +19,8 @@ export class ReflectionProblem extends Error {
   }
 }
 
-/** What a server told. */
 export interface Reflected {
-  /** File descriptors, each once. */
+  /** File descriptors without duplicates. */
   readonly files: readonly Buffer[];
   /** `host:port` */
   readonly host: string;
@@ -44,7 +43,7 @@ message Service { string name = 1; }
 message Problem { int32 error_code = 1; string error_message = 2; }
 message FileName { string name = 1; repeated string dependency = 3; }`;
 
-/** What one answer says. */
+/** Content of one reflection response. */
 interface Told {
   readonly fileDescriptorResponse?: { readonly fileDescriptorProto?: readonly string[] };
   readonly listServicesResponse?: { readonly service?: readonly { readonly name?: string }[] };
@@ -52,8 +51,8 @@ interface Told {
 }
 
 /**
- * Asks a server for all files of all its services (gRPC server reflection). Requests go the way all traffic goes.
- * @throws ReflectionProblem
+ * Fetches all files of all services of a server (gRPC server reflection). Requests pass rules, capture and upstream
+ * settings. Throws {@link ReflectionProblem}.
  */
 export async function reflect(asked: ReflectGrpcSchema, send: SendExchange, signal: AbortSignal): Promise<Reflected> {
   const { schema } = buildSchema([parseProtoText("reflection.proto", TEXT)]);
@@ -94,7 +93,7 @@ function readTarget({ url, metadata = {} }: ReflectGrpcSchema): Target {
   return { scheme, host, port: Number(parsed.port) || (scheme === "https" ? 443 : 80), fields };
 }
 
-/** The calls to one version of the service. */
+/** Calls of one version of the service. */
 class ReflectionCall {
   isUnimplemented = false;
   readonly #schema: Schema;
@@ -128,13 +127,13 @@ class ReflectionCall {
       }
     };
     take(await this.#ask(names.slice(0, MAX_NAMES).map((name) => ({ fileContainingSymbol: name }))));
-    // Servers may leave out what a file imports.
+    // Servers may omit imported files.
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
       const missing = [...wanted].filter((name) => !files.has(name)).slice(0, MAX_NAMES);
       if (missing.length === 0) break;
       for (const name of missing) wanted.delete(name);
       const told = await this.#ask(missing.map((name) => ({ fileByFilename: name })));
-      // A well-known file that the server does not have is known here.
+      // Well-known files that the server lacks are built in.
       take(told.filter(({ errorResponse }) => errorResponse === undefined));
     }
     return [...files.values()];

@@ -1,7 +1,7 @@
 import { buildSchema } from "@headworks/protobuf";
 import type { MethodType, Schema, SchemaFile } from "@headworks/protobuf";
 
-/** A schema as it is kept. */
+/** A schema as stored. */
 export interface StoredSchema {
   readonly id: string;
   readonly name: string;
@@ -10,32 +10,32 @@ export interface StoredSchema {
   readonly createdAtMs: number;
 }
 
-/** A schema that can be used. */
+/** A parsed schema. */
 export interface OpenSchema {
   readonly stored: StoredSchema;
   readonly schema: Schema;
   readonly issues: readonly string[];
 }
 
-/** A method and where it is declared. */
+/** A method and the schema that declares it. */
 export interface KnownMethod {
   readonly id: string;
   readonly schema: Schema;
   readonly method: MethodType;
 }
 
-/** All schemas, newest first; made anew whenever one comes or goes. */
+/** All schemas, newest first; rebuilt on every change. */
 export interface SchemaBook {
   readonly schemas: readonly OpenSchema[];
-  /** Of several schemas that know the method, the newest counts. */
+  /** The newest schema that declares the method wins. */
   find(service: string, method: string): KnownMethod | undefined;
-  /** The well-known types, for what needs no schema of a user. */
+  /** The well-known types, which need no user schema. */
   readonly wellKnown: () => Schema;
 }
 
 let wellKnown: Schema | undefined;
 
-/** Opens schemas, which are given oldest first. Those of `before` that are still there are taken over. */
+/** Parses schemas, given oldest first; reuses those of `before` that still exist. */
 export function openSchemaBook(stored: readonly StoredSchema[], before?: SchemaBook): SchemaBook {
   const known = new Map(before?.schemas.map((schema) => [schema.stored.id, schema]));
   const schemas = stored.toReversed().map((one): OpenSchema => {

@@ -20,12 +20,12 @@ import { reflect, ReflectionProblem } from "./reflection.ts";
 import { type OpenSchema, openSchemaBook, type SchemaBook, type StoredSchema } from "./schema-book.ts";
 import { callType } from "./shown-call.ts";
 
-/** What was given cannot be read as a schema; the message is for whoever gave it. */
+/** The input is not a valid schema. */
 export class SchemaProblem extends Error {
   override readonly name = "SchemaProblem";
 }
 
-/** Tells the thread that was started below from any other that loads this file. */
+/** Marks the thread started below among all threads that load this file. */
 const MARK = "readsGrpcSchema";
 
 const MAX_MS = 15_000;
@@ -38,11 +38,9 @@ const given = workerData as { readonly [MARK]?: true; readonly text: SchemaText 
 
 if (given?.[MARK] === true) parentPort?.postMessage(outcomeOf(given.text));
 
-/** More schemas than anybody works with at a time. */
 const MAX_SCHEMAS = 200;
 
 type Operations = typeof grpcOperations;
-/** The operations on schemas. */
 export type SchemaHandlers = Pick<
   Handlers<Operations>,
   "listGrpcSchemas" | "addGrpcSchema" | "reflectGrpcSchema" | "deleteGrpcSchema"
@@ -53,7 +51,6 @@ export interface SchemaParts {
   readonly store: SchemaStore;
 }
 
-/** Handlers of the operations on schemas, and the schemas as they are now. */
 export function createSchemaHandlers({ host, store }: SchemaParts): {
   readonly handlers: SchemaHandlers;
   readonly book: () => SchemaBook;
@@ -168,11 +165,10 @@ function showSchema({ stored, schema, issues }: OpenSchema): GrpcSchema {
   };
 }
 
-/** What a schema is read from. */
 type SchemaText =
   | { readonly kind: "proto"; readonly files: readonly { readonly name: string; readonly text: string }[] }
   | { readonly kind: "descriptor_set"; readonly bytes: Uint8Array }
-  /** Each of them one file descriptor. */
+  /** One file descriptor each. */
   | { readonly kind: "descriptors"; readonly files: readonly Uint8Array[] };
 
 type Outcome =
@@ -180,8 +176,8 @@ type Outcome =
   | { readonly ok: false; readonly problem: string };
 
 /**
- * Reads a schema on a thread of its own: a hostile one costs that thread its time or memory, not the traffic. Throws
- * {@link SchemaProblem} for everything that is no schema.
+ * Parses a schema on its own thread, so that a hostile one cannot exhaust the time or memory of the proxy. Rejects with
+ * {@link SchemaProblem} for an invalid schema.
  */
 export function readSchemaApart(text: SchemaText, clock: Clock, signal: AbortSignal): Promise<readonly SchemaFile[]> {
   return new Promise((resolve, reject) => {
@@ -203,7 +199,7 @@ export function readSchemaApart(text: SchemaText, clock: Clock, signal: AbortSig
     worker.once("exit", () => {
       cancelStop();
       signal.removeEventListener("abort", stop);
-      // After a message this changes nothing.
+      // No effect after a message.
       reject(new SchemaProblem("The schema takes too long to read"));
     });
   });
@@ -240,7 +236,7 @@ function problemOf(files: readonly SchemaFile[]): string | undefined {
     const long = [...messages, ...enums, ...services].find(({ name }) => name.length > MAX_NAME_LENGTH);
     if (long !== undefined) return `A name is longer than ${MAX_NAME_LENGTH} characters: ${long.name.slice(0, 80)}…`;
   }
-  // Whether it can be linked in time shows here, not on the thread of the traffic.
+  // Linking is tested here, so that a slow schema does not block the proxy's thread.
   const { schema } = buildSchema(files);
   if (files.every((file) => file.messages.length + file.enums.length + file.services.length === 0)) {
     return "Nothing is declared in it";

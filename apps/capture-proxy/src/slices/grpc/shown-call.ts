@@ -6,7 +6,7 @@ import type { MethodType } from "@headworks/protobuf";
 import type { StreamGroup, StreamRow } from "#storage/streams/stream-store.ts";
 import type { SchemaBook } from "./schema-book.ts";
 
-/** A call as the API shows it, with the schemas there are now. */
+/** The wire form of a call, using the current schemas. */
 export function showCall(row: StreamRow, book: SchemaBook): GrpcStream {
   const { attributes } = row;
   const service = attributes["service"] ?? "";
@@ -49,7 +49,7 @@ export function showCall(row: StreamRow, book: SchemaBook): GrpcStream {
   };
 }
 
-/** A group of calls over one connection as the API shows it. */
+/** The wire form of a connection's calls. */
 export function showConnection(group: StreamGroup): GrpcConnection {
   return {
     id: group.value,
@@ -64,7 +64,7 @@ export function showConnection(group: StreamGroup): GrpcConnection {
   };
 }
 
-/** The kind of a method by which of its sides stream. */
+/** The kind of a method, by its streaming sides. */
 export function callType(
   method: Pick<MethodType, "isClientStreaming" | "isServerStreaming">,
 ): GrpcStream["message_type"] {
@@ -72,7 +72,7 @@ export function callType(
   return method.isServerStreaming ? "serverstream" : "unary";
 }
 
-/** Fields by lower-case name. A name of object machinery is a field like others. */
+/** Fields by lower-case name; safe for names such as `__proto__`. */
 export function metadataOf(fields: readonly string[]): Record<string, string> {
   const metadata = new Map<string, string>();
   for (let at = 0; at + 1 < fields.length; at += 2) {

@@ -8,11 +8,11 @@ import type { StoredFrame, StreamRow } from "#storage/streams/stream-store.ts";
 import type { SchemaBook } from "./schema-book.ts";
 import { metadataOf } from "./shown-call.ts";
 
-/** Bytes of each message that are given and decoded. */
+/** Maximum bytes of each message that are returned and decoded. */
 export const SHOWN_BYTES = 65_536;
-/** Bytes that are decoded for one answer; messages beyond are given without. */
+/** Maximum bytes decoded per response; further messages are returned undecoded. */
 const MAX_DECODED_BYTES = 4_194_304;
-/** Others have their turn after so much work. */
+/** Yields to other work after this time. */
 const WORK_MS = 10;
 const DECODE_LIMITS = { maxDepth: 100, maxValues: 20_000 };
 const WALK_LIMITS = { maxDepth: 32, maxFields: 2000, maxValueBytes: 131_072 };
@@ -24,7 +24,7 @@ const STOPS: Readonly<Record<string, string>> = {
   behind: "came faster than messages are decompressed",
 };
 
-/** Frames as the API shows them, decoded with the schemas there are now. */
+/** The wire form of frames, decoded with the current schemas. */
 export async function showFrames(
   frames: readonly StoredFrame[],
   calls: ReadonlyMap<string, StreamRow>,

@@ -1,15 +1,15 @@
 import { decodeText, isTextual } from "@headworks/http-fields";
 import { createContentDecoder } from "@headworks/http-fields/content-coding";
 
-/** A body as it is to be logged. */
+/** A body prepared for the log. */
 export interface LoggedBody {
-  /** Pieces of its text, each small enough for one event; none where it is not for reading. */
+  /** Pieces of its text, each small enough for one event; none for binary content. */
   readonly parts: Iterable<string>;
-  /** What is to be said of it: its size and type, and what of it is missing. */
+  /** Size, type and missing parts of the body. */
   readonly note: string;
 }
 
-/** So many bytes of a body at a time: what turns them into text does so in one go. */
+/** Bytes converted to text synchronously at a time. */
 const PART_BYTES = 65_536;
 
 export interface BodyInput {
@@ -21,7 +21,7 @@ export interface BodyInput {
   readonly maxBytes: number;
 }
 
-/** Undoes content codings, off this thread and within `maxBytes`, and makes text of what is for reading. */
+/** Removes content codings off the main thread, up to `maxBytes`, and decodes text. */
 export async function loggedBody(body: BodyInput): Promise<LoggedBody> {
   const { contentType, contentEncoding, maxBytes } = body;
   const decoded: Uint8Array[] = [];
@@ -40,13 +40,12 @@ export async function loggedBody(body: BodyInput): Promise<LoggedBody> {
     : { parts: textParts(decoded, charset), note };
 }
 
-/** `1,234 bytes of image/png` */
 export function bodyNote(sizeBytes: number, contentType: string | undefined): string {
   const type = (contentType ?? "").split(";")[0]?.trim() ?? "";
   return `${sizeBytes.toLocaleString("en")} bytes of ${type === "" ? "an unnamed type" : type}`;
 }
 
-/** Undefined for what is not for reading: another type than text, or octets that nobody would call so. */
+/** Undefined for binary content: a non-textual type, or bytes that are not text. */
 function readableCharset(pieces: readonly Uint8Array[], contentType: string | undefined): string | undefined {
   const first = (pieces[0] ?? new Uint8Array(0)).subarray(0, PART_BYTES);
   if (contentType !== undefined && contentType.trim() !== "") {

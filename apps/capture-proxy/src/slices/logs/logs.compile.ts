@@ -1,25 +1,25 @@
 import type { Settings } from "@headworks/capture-contract";
 import { compileHostPatterns } from "@headworks/host-patterns";
 
-/** What of traffic is logged. */
+/** Which parts of traffic are logged. */
 export interface TrafficLogPlan {
   readonly level: Settings["debug_logging"]["level"];
   readonly matches: (host: string) => boolean;
-  /** Headers whose values are hidden, in lower case. */
+  /** Headers with hidden values, in lower case. */
   readonly redactedHeaders: ReadonlySet<string>;
-  /** False at a level without bodies, and where bodies are to be hidden. */
+  /** False at levels without bodies and while bodies are redacted. */
   readonly watchesBodies: boolean;
-  /** Bytes of a body that are logged, before and after decoding. */
+  /** Limit of logged bytes per body, before and after decoding. */
   readonly maxBodyBytes: number;
 }
 
-/** Nobody can want these in a log, whatever the list says. */
+/** Redacted regardless of the settings. */
 const ALWAYS_REDACTED = ["proxy-authorization", "x-api-key"];
 
-/** A body is in memory while it is logged. */
+/** Bodies are held in memory until they are logged. */
 const MAX_BODY_BYTES = 33_554_432;
 
-/** Undefined where nothing is logged. */
+/** Undefined if traffic logging is off. */
 export function compileTrafficLog(settings: Settings): TrafficLogPlan | undefined {
   const { enabled, level, host_filter, redact_headers, redact_bodies } = settings.debug_logging;
   if (!enabled) return undefined;

@@ -9,23 +9,23 @@ import type { TrafficLogPlan } from "./logs.compile.ts";
 import type { PendingBody, TrafficEvent } from "./traffic-log.ts";
 import { ByteBudget, WatchedBody } from "./watched-body.ts";
 
-/** All bodies that wait to be logged, together. */
+/** Limit of all bodies queued for the log. */
 const MAX_WAITING_BYTES = 67_108_864;
 
 export interface TrafficLogObserverParts {
-  /** Undefined where nothing is to be logged. */
+  /** Undefined if traffic logging is off. */
   readonly plan: () => TrafficLogPlan | undefined;
   readonly add: (event: TrafficEvent) => void;
 }
 
-/** An exchange that is logged, by the plan with which that began. */
+/** A logged exchange and the plan in force at its start. */
 interface Followed {
   readonly plan: TrafficLogPlan;
   readonly request: WatchedBody | undefined;
   response: WatchedBody | undefined;
 }
 
-/** Notes requests as they come in and answers as they end, where recorded traffic is to be logged. */
+/** Logs requests at their start and responses at their end. */
 export function createTrafficLogObserver({ plan, add }: TrafficLogObserverParts): Observer {
   const budget = new ByteBudget(MAX_WAITING_BYTES);
   const followed = new WeakMap<ExchangeView, Followed>();
@@ -99,7 +99,7 @@ function responseEvent(exchange: ExchangeView, plan: TrafficLogPlan): TrafficEve
   };
 }
 
-/** Undefined at levels without bodies, and for messages that have none. */
+/** Undefined at levels without bodies and for messages without a body. */
 function bodyEvent(
   exchange: ExchangeView,
   event: "request" | "response",

@@ -14,7 +14,6 @@ import type { TrafficLog } from "./traffic-log.ts";
 
 type LogSettings = Settings["log_config"];
 
-/** Handlers of the log's operations. */
 export function createLogsOperations(
   host: Pick<SliceHost, "settings" | "events" | "logs" | "log">,
   traffic: Pick<TrafficLog, "logged" | "dropped" | "waiting">,
@@ -110,7 +109,7 @@ async function status(
   };
 }
 
-/** The changed settings that are given elsewhere, by their names in the status. */
+/** Changed settings that a flag or the environment overrides, by their names in the status. */
 function overriddenSettings(settings: SliceHost["settings"]): OverriddenSettings {
   const debug = Object.entries(settings.changesOf("debug_logging").overriddenBy);
   return {
@@ -119,7 +118,7 @@ function overriddenSettings(settings: SliceHost["settings"]): OverriddenSettings
   };
 }
 
-/** What is said after a change: what waits for a restart, and what no restart will keep. */
+/** The message after a change: settings that need a restart, and settings that are overridden at each start. */
 function savedSentence({ restart_pending: pending, overridden_by: overridden }: LogStatus): string {
   const givenBy = (source: string): string[] => Object.keys(overridden).filter((name) => overridden[name] === source);
   const parts: readonly (readonly [words: string, names: readonly string[]])[] = [
@@ -135,7 +134,7 @@ function rotationLabel(rotation: LogRotation): string {
   return rotation.mode === "size" ? `size (${rotation.size_mb} MB)` : rotation.mode;
 }
 
-/** The change as the settings take it; what is only shown is left out. */
+/** The change in the form of the settings, without read-only fields. */
 function settingsChange(change: LogChange, before: LogSettings): Parameters<SliceHost["settings"]["patch"]>[0] {
   const { enabled, max_files, max_file_size_mb, json_format, async_writing, async_mode, async_buffer_size } = change;
   const rotation = changedRotation(change, before);
@@ -162,7 +161,7 @@ function given<T extends object>(values: T): { [K in keyof T]?: Exclude<T[K], un
   };
 }
 
-/** A mode may stand alone with its size beside it, and the size alone where the mode is there already. */
+/** A mode may be given with its size as a sibling, and the size alone if the mode is already `size`. */
 function changedRotation({ rotation, size_mb: sizeMb }: LogChange, before: LogSettings): LogRotation | undefined {
   if (rotation === undefined && sizeMb === undefined) return undefined;
   if (typeof rotation === "object") {
@@ -178,7 +177,7 @@ function changedRotation({ rotation, size_mb: sizeMb }: LogChange, before: LogSe
   return { mode, size_mb: sizeMb };
 }
 
-/** The body names the log's settings without the section that they are in. */
+/** Maps error paths of the settings to paths in the body, which has no section. */
 function withShortPaths(act: () => void): void {
   try {
     act();

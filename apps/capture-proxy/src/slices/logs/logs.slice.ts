@@ -5,7 +5,7 @@ import { createTrafficLogObserver } from "./logs.observer.ts";
 import { createLogsOperations } from "./logs.operations.ts";
 import { TrafficLog } from "./traffic-log.ts";
 
-/** The log's files over the API, and traffic in the log where that is switched on. */
+/** Log files over the API, and optional traffic logging. */
 export function createLogsSlice(host: SliceHost): Slice<typeof logsOperations> {
   const { settings, log, logs } = host;
   const traffic = new TrafficLog(log, logs);
@@ -17,7 +17,7 @@ export function createLogsSlice(host: SliceHost): Slice<typeof logsOperations> {
     name: "logs",
     operations: createLogsOperations(host, traffic),
     observer: createTrafficLogObserver({
-      // Verbosity comes first: whoever asked for warnings alone gets no traffic.
+      // The log level has precedence: at `warn` no traffic is logged.
       plan: () => (plan !== undefined && log.isLevelEnabled("info") ? plan : undefined),
       add: (event) => traffic.add(event),
     }),

@@ -4,11 +4,10 @@ import { loggedBody } from "./body-text.ts";
 import type { BodyInput } from "./body-text.ts";
 import type { WatchedBody } from "./watched-body.ts";
 
-/** One event of traffic. */
 export interface TrafficEvent {
   readonly facts: Readonly<Record<string, unknown>>;
   readonly message: string;
-  /** The event is this body, whose size, type and text follow the message. */
+  /** The body's size, type and text follow the message. */
   readonly body?: PendingBody | undefined;
 }
 
@@ -18,12 +17,12 @@ export interface PendingBody {
 }
 
 const MAX_WAITING = 4096;
-/** So many events in one go, before other work has its turn. */
+/** Events processed before yielding to other work. */
 const EVENTS_PER_TURN = 32;
 
 /**
- * Brings traffic into the log behind the traffic's back: events wait in bounded memory, bodies are decoded on other threads
- * and turned into text piece by piece. What has no room is counted, and the log says so.
+ * Logs traffic asynchronously: events queue in bounded memory, bodies are decoded on other threads and converted to
+ * text piece by piece. Events beyond the limit are dropped and counted in the log.
  */
 export class TrafficLog {
   logged = 0;
@@ -31,7 +30,7 @@ export class TrafficLog {
   readonly #log: Pick<Logger, "info" | "warn">;
   readonly #disk: { readonly isBehind: boolean; settled(): Promise<void> } | undefined;
   #waiting: TrafficEvent[] = [];
-  /** Taken out to be logged, and not logged yet. */
+  /** Events dequeued but not logged yet. */
   #inTurn = 0;
   #announced = 0;
   #isDraining = false;
@@ -61,7 +60,7 @@ export class TrafficLog {
   }
 
   async #drain(): Promise<void> {
-    // Not on the way of the bytes that brought the event.
+    // Keeps this work out of the I/O callback that delivered the event.
     await nextTurn();
     while (this.#waiting.length > 0) {
       const turn = this.#waiting.splice(0, EVENTS_PER_TURN);

@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import type { BodyWatcher } from "#exchange/body.ts";
 
-/** Bytes that all bodies on their way into the log may take together. */
+/** Limit of bytes shared by all bodies queued for the log. */
 export class ByteBudget {
   #leftBytes: number;
 
@@ -20,12 +20,12 @@ export class ByteBudget {
   }
 }
 
-/** Keeps the first bytes of a body while it passes, as it came; gives up where memory for that is used up. */
+/** Keeps the first bytes of a passing body; stops if the budget is exhausted. */
 export class WatchedBody implements BodyWatcher {
   pieces: Buffer[] = [];
   /** Bytes that passed, kept or not. */
   sizeBytes = 0;
-  /** There was no room for it: nothing of it is logged. */
+  /** True if the budget was exhausted; nothing of the body is logged. */
   isGivenUp = false;
   #keptBytes = 0;
   readonly #maxBytes: number;
@@ -50,20 +50,19 @@ export class WatchedBody implements BodyWatcher {
       return;
     }
     this.#keptBytes += kept.length;
-    // A small piece may be all that is wanted of a large buffer.
+    // Copy a small slice, so that it does not retain a large buffer.
     this.pieces.push(kept.length * 2 < kept.buffer.byteLength ? Buffer.from(kept) : kept);
   }
 
   end(): void {}
 
-  /** A rule put another body in the place of this one. */
+  /** A rule replaced this body. */
   replaced(): void {
     this.release();
     this.sizeBytes = 0;
     this.isGivenUp = false;
   }
 
-  /** The bytes are not needed any more. */
   release(): void {
     this.#budget.giveBack(this.#keptBytes);
     this.#keptBytes = 0;

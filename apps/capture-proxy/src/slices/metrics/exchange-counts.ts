@@ -1,29 +1,28 @@
 import type { Metrics } from "@headworks/capture-contract";
 
-/** Upper bounds of the latency buckets in milliseconds; what is slower falls into the last, unbounded one. */
+/** Upper bounds of the latency buckets in milliseconds; the last bucket is unbounded. */
 export const LATENCY_BOUNDS_MS: readonly number[] = [1, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000];
 
-/** The rate is that of the last ten seconds. */
+/** Window of the request rate. */
 const RATE_SECONDS = 10;
 
-/** Requests that took at most `le` milliseconds; null: all of them. */
+/** Requests with a latency of at most `le` milliseconds; null is unbounded. */
 export interface LatencyBucket {
   readonly le: number | null;
   readonly count: number;
 }
 
-/** What one finished exchange adds. */
 export interface FinishedExchange {
   readonly hasFailed: boolean;
   readonly isTunnel: boolean;
   readonly latencyMs: number;
   readonly bytesFromClient: number;
   readonly bytesToClient: number;
-  /** Slices that did something to it. */
+  /** Slices that acted on the exchange. */
   readonly touchedBy: readonly (keyof Metrics["intercept_hits"])[];
 }
 
-/** Sums since start. Tunnels count as bytes only: how long one stays open says nothing about latency. */
+/** Sums since start. Tunnels count as bytes only: their duration is no latency. */
 export class ExchangeCounts {
   requests = 0;
   failed = 0;
@@ -38,7 +37,7 @@ export class ExchangeCounts {
     throttle: 0,
   };
   readonly #buckets: number[] = Array.from({ length: LATENCY_BOUNDS_MS.length + 1 }, () => 0);
-  /** Requests of each of the last seconds, at the second modulo the length. */
+  /** Requests of each recent second, in a ring buffer. */
   readonly #perSecond: number[] = Array.from({ length: RATE_SECONDS + 1 }, () => 0);
   #second = 0;
 
@@ -57,12 +56,12 @@ export class ExchangeCounts {
     this.#perSecond[slot] = (this.#perSecond[slot] ?? 0) + 1;
   }
 
-  /** Mean over all requests since start, 0 without any. */
+  /** Mean over all requests since start; 0 without requests. */
   get averageLatencyMs(): number {
     return this.requests === 0 ? 0 : this.latencySumMs / this.requests;
   }
 
-  /** Counts up to and including each bound; the last has no bound and is the number of all requests. */
+  /** Cumulative counts per bound; the last, unbounded one counts all requests. */
   cumulativeBuckets(): LatencyBucket[] {
     let count = 0;
     return this.#buckets.map((own, index) => {
@@ -71,7 +70,7 @@ export class ExchangeCounts {
     });
   }
 
-  /** Requests a second over the last ten whole seconds. */
+  /** Requests per second over the last ten whole seconds. */
   rate(monotonicMs: number): number {
     this.#moveTo(monotonicMs);
     const running = this.#second % this.#perSecond.length;
@@ -83,7 +82,7 @@ export class ExchangeCounts {
     const second = Math.floor(monotonicMs / 1000);
     const steps = Math.min(second - this.#second, this.#perSecond.length);
     for (let step = 1; step <= steps; step += 1) this.#perSecond[(this.#second + step) % this.#perSecond.length] = 0;
-    // After a long pause every slot is cleared, whichever slot the present second falls into.
+    // After a long pause every slot is cleared.
     if (second > this.#second) this.#second = second;
   }
 }

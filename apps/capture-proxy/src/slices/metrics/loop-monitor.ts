@@ -2,9 +2,9 @@ import { monitorEventLoopDelay, performance } from "node:perf_hooks";
 import type { EventLoopUtilization } from "node:perf_hooks";
 import type { Clock } from "#slice.ts";
 
-/** How busy the main thread is. */
+/** Load of the main thread. */
 export interface LoopSample {
-  /** How late timers fire. */
+  /** Delay of timers. */
   readonly delayP50Ms: number;
   readonly delayP99Ms: number;
   /** Share of time spent working, 0 to 1. */
@@ -14,7 +14,10 @@ export interface LoopSample {
 const RESOLUTION_MS = 20;
 const WINDOW_MS = 60_000;
 
-/** Watches the event loop in windows of a minute; a sample is of the window that runs, or of the last one while it is young. */
+/**
+ * Measures the event loop in windows of a minute; a sample covers the current window, or the last one while the current
+ * is young.
+ */
 export class LoopMonitor {
   readonly #clock: Clock;
   readonly #histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
@@ -56,7 +59,9 @@ export class LoopMonitor {
     };
   }
 
-  /** The histogram measures from timer to timer: an idle loop shows the resolution itself. */
+  /**
+   * The histogram measures intervals between timers, so an idle loop shows the timer resolution, which is subtracted.
+   */
   #delayMs(percentile: number): number {
     if (this.#histogram.count === 0) return 0;
     return Math.max(0, Math.round((this.#histogram.percentile(percentile) / 1e6 - RESOLUTION_MS) * 100) / 100);

@@ -6,7 +6,7 @@ import type { FinishedExchange } from "./exchange-counts.ts";
 
 type HitName = keyof Metrics["intercept_hits"];
 
-/** How kinds of rules are called in the metrics. */
+/** Names of rule kinds in the metrics. */
 const HIT_NAMES: Readonly<Partial<Record<RuleKind, HitName>>> = {
   block: "block_list",
   mock: "mocks",
@@ -37,13 +37,13 @@ function countsOf(exchange: ExchangeView): FinishedExchange {
   };
 }
 
-/** A tunnel that was refused at CONNECT never became a request that a rule could leave a trace on. */
+/** A tunnel refused at CONNECT has no request that could carry a trace. */
 function touchedBy({ trace, state }: ExchangeView): readonly HitName[] {
   if (trace !== undefined) return [...new Set(trace.flatMap(({ kind }) => HIT_NAMES[kind] ?? []))];
   return state.step === "failed" && state.failure.code === "BLOCKED" ? BLOCKED : NO_HITS;
 }
 
-/** Bytes of a head as HTTP/1.1 writes it: `name: value` and a line end each. */
+/** Bytes of a head in HTTP/1.1: `name: value` and a line end each. */
 function headBytes(fields: readonly string[], startLineTexts: number): number {
   let sizeBytes = startLineTexts + 12 + 2;
   for (const text of fields) sizeBytes += text.length + 2;

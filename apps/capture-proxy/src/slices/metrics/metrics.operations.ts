@@ -8,13 +8,11 @@ import type { LoopMonitor } from "./loop-monitor.ts";
 export interface MetricsOperationsParts {
   readonly counts: ExchangeCounts;
   readonly loop: LoopMonitor;
-  /** The Prometheus text of this moment. */
   readonly scrape: () => Promise<string>;
   /** Monotonic time of the start. */
   readonly startedMs: number;
 }
 
-/** Handlers of health and metrics. */
 export function createMetricsOperations(
   host: SliceHost,
   parts: MetricsOperationsParts,
@@ -60,7 +58,7 @@ export function createMetricsOperations(
   };
 }
 
-/** All numbers at this moment, under every spelling that clients look for. */
+/** Current values under every supported spelling. */
 export function currentMetrics(
   host: Pick<SliceHost, "gauges" | "clock">,
   counts: ExchangeCounts,
@@ -92,7 +90,7 @@ export function currentMetrics(
   };
 }
 
-/** Answered to everybody, so it names no paths and no traffic. */
+/** Public, so it names no paths and no traffic. */
 function detailedHealth(host: SliceHost, uptimeSecs: number): DetailedHealth {
   const storage = host.store.status();
   const addresses = host.addresses();

@@ -46,7 +46,7 @@ const GAUGES: readonly Row[] = [
   ["process_resident_memory_bytes", "Resident memory size in bytes", ({ residentBytes }) => residentBytes],
 ];
 
-/** Health, counts and rates of everything that passes through. */
+/** Health and metrics. */
 export function createMetricsSlice(host: SliceHost): Slice<typeof metricsOperations> {
   const { clock } = host;
   const startedMs = clock.monotonic();
@@ -68,7 +68,7 @@ export function createMetricsSlice(host: SliceHost): Slice<typeof metricsOperati
   };
 }
 
-/** Everything that a scrape shows, read at that moment. */
+/** Values read at the time of a scrape. */
 interface ScrapeFacts {
   readonly metrics: Metrics;
   readonly latency: { readonly buckets: readonly LatencyBucket[]; readonly sumMs: number };
@@ -77,10 +77,10 @@ interface ScrapeFacts {
   readonly residentBytes: number;
 }
 
-/** The metrics in Prometheus text format, in base units. */
+/** Metrics in Prometheus text format, in base units. */
 async function prometheusText(facts: ScrapeFacts): Promise<string> {
   const { metrics, latency } = facts;
-  // Loaded with the first scrape: it comes in eighty files, and many a Weir is never scraped.
+  // Imported on the first scrape: the library has eighty files, and many instances are never scraped.
   const { Counter, Gauge, Registry } = await import("@prometheus-io/client");
   const registry = new Registry();
   const registers = [registry];
@@ -104,7 +104,10 @@ async function prometheusText(facts: ScrapeFacts): Promise<string> {
   return latencyText(latency) + (await registry.metrics());
 }
 
-/** The library takes no sums that were made elsewhere, and its own summing costs more than all other counts of a request. */
+/**
+ * Written by hand: the library accepts no precomputed sums, and its own counting costs more than all other counts of a
+ * request.
+ */
 function latencyText({ buckets, sumMs }: ScrapeFacts["latency"]): string {
   const lines = buckets.map(({ le, count }) => `${LATENCY}_bucket{le="${le === null ? "+Inf" : le / 1000}"} ${count}`);
   return [

@@ -1,12 +1,12 @@
-/** What there is to know of a body before its bytes. */
+/** Facts of a body, sent before its bytes. */
 export interface BodyHead {
   readonly contentType: string | undefined;
   readonly contentEncoding: readonly string[];
-  /** Bytes that flowed. */
+  /** Bytes transferred. */
   readonly sizeBytes: number;
-  /** Bytes that will be given: fewer where the body was cut at `max_body_size`. */
+  /** Bytes that will follow: fewer if the body was cut at `max_body_size`. */
   readonly storedBytes: number;
-  /** Its exchange ended before it did. */
+  /** True if the exchange ended before the body did. */
   readonly isBroken: boolean;
 }
 
@@ -16,19 +16,19 @@ export interface MirrorJob {
   readonly number: number;
   readonly outputDir: string;
   readonly host: string;
-  /** Undefined where it is the scheme's own. */
+  /** Undefined for the scheme's default port. */
   readonly port: number | undefined;
-  /** With its query. */
+  /** Includes the query. */
   readonly path: string;
   readonly response: BodyHead | undefined;
   readonly request: BodyHead | undefined;
-  /** What the sidecar says besides the facts of the bodies. */
+  /** Content of the sidecar besides the facts of the bodies. */
   readonly facts: Readonly<Record<string, unknown>>;
 }
 
 export type Side = "request" | "response";
 
-/** To the thread that writes. Bodies come whole, or in pieces of one exchange at a time. */
+/** Messages to the mirror thread. Bodies come whole, or in pieces of one exchange at a time. */
 export type ToMirror =
   | {
       readonly kind: "whole";
@@ -39,21 +39,20 @@ export type ToMirror =
   | { readonly kind: "begin"; readonly job: MirrorJob }
   | { readonly kind: "piece"; readonly side: Side; readonly bytes: Uint8Array }
   | { readonly kind: "finish" }
-  /** Something of the body is missing: nothing is written. */
+  /** Part of the body is missing, so nothing is written. */
   | { readonly kind: "abandon" }
   | { readonly kind: "close" };
 
-/** What became of a job. */
 export interface MirrorResult {
   readonly number: number;
-  /** Files with bodies. */
+  /** Number of body files. */
   readonly files: number;
   readonly bytes: number;
-  /** One sentence; undefined when all went well, or a newer answer to the same URL was faster. */
+  /** One sentence; undefined on success, or if a newer response to the same URL was written first. */
   readonly error: string | undefined;
 }
 
 export type FromMirror =
   | { readonly kind: "done"; readonly results: readonly MirrorResult[] }
-  /** The next piece may come. */
+  /** The thread is ready for the next piece. */
   | { readonly kind: "taken" };

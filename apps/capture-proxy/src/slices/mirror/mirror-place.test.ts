@@ -95,7 +95,7 @@ test("long names and deep paths are shortened and still told apart", () => {
   assert.equal(otherName("app.js", "dir"), "app~dir.js");
 });
 
-/** Pieces that hostile paths are made of, besides arbitrary text. */
+/** Parts of hostile paths, besides arbitrary text. */
 const hostile = fc.oneof(
   fc.constantFrom(
     "..",
@@ -164,7 +164,7 @@ test("different paths of harmless and escaped characters never share a file", ()
       .replaceAll("\x01", "");
   fc.assert(
     fc.property(part, part, (one, other) => {
-      // What two spellings of one path mean is the same file; "é" stands here as one character of UTF-8.
+      // Two spellings of one path share a file; "é" is one character of UTF-8 here.
       fc.pre(meaning(one) !== meaning(other) && !one.includes("..") && !other.includes(".."));
       assert.notEqual(placed("a.test", `/${one}`), placed("a.test", `/${other}`));
     }),

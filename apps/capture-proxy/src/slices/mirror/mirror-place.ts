@@ -1,33 +1,31 @@
 import { createHash } from "node:crypto";
 import { isJson } from "@headworks/http-fields";
 
-/** Where the body of an answer goes, below the output directory. */
+/** File path of a response body below the output directory. */
 export interface MirrorPlace {
-  /** The host first. */
+  /** Begins with the host. */
   readonly directories: readonly string[];
   readonly file: string;
 }
 
-/** Beside a file stand its sidecar and perhaps the body of its request. */
+/** Suffix of the sidecar beside each file. */
 export const SIDECAR_SUFFIX = ".meta.json";
 export const REQUEST_SUFFIX = ".request";
-/** Names of our own begin like this. */
+/** Prefix of the mirror's own files. */
 export const OWN_PREFIX = ".weir-";
 
-/** Leaves room for the suffixes of 255 bytes, which is what file systems take. */
+/** Leaves room for suffixes within the 255 bytes that file systems allow. */
 const NAME_BYTES = 220;
-/** What a whole path below the host may take; more is folded into a fingerprint. */
+/** Maximum bytes of the path below the host; the rest is replaced by a fingerprint. */
 const PATH_BYTES = 1800;
 const MAX_DIRECTORIES = 100;
 
 /**
  * `<host>/<path of the URL>`. A path that ends in `/`, or whose last part has no extension, becomes a directory with
- * `index.json` or `index.html`, by the media type of the answer. The query is left out.
- *
- * Whatever the URL, the names are made of characters that every common file system takes, hold no separator and no `..`,
- * and cannot be those of a device, a sidecar or a file of our own. Escapes of harmless characters are undone; those of
- * others stay, and what is escaped here besides is escaped as in URLs, so that different URLs keep different files:
- * only `..`, separators and NUL are dropped.
+ * `index.json` or `index.html`, by the response's media type. The query is left out. Names contain only characters that
+ * common file systems accept, no separator and no `..`, and never equal a device, a sidecar or a file of the mirror's
+ * own. Escapes of harmless characters are decoded; all others stay, and unsafe characters are percent-encoded, so that
+ * different URLs keep different files: only `..`, separators and NUL are dropped.
  */
 export function mirrorPlace(host: string, path: string, contentType: string | undefined): MirrorPlace {
   const [plain = ""] = path.split("?", 1);
@@ -38,18 +36,18 @@ export function mirrorPlace(host: string, path: string, contentType: string | un
   return { directories: [hostName(host), ...folded(names)], file };
 }
 
-/** The directory of a host on a port that another one of its ports came before. */
+/** Directory of a host's port when another port owns the plain name. */
 export function portDirectory(hostDirectory: string, port: number): string {
   return `${hostDirectory}_${port}`;
 }
 
-/** A name that differs from `name` where that is taken by something else: `app~dir.js`. */
+/** A variant of `name` for the case that it is taken: `app~dir.js`. */
 export function otherName(name: string, mark: string): string {
   const dot = extensionAt(name);
   return `${name.slice(0, dot)}~${mark}${name.slice(dot)}`;
 }
 
-/** A short text that tells names apart which a file system holds for the same. */
+/** A short hash that separates names which a file system treats as equal. */
 export function fingerprint(text: string): string {
   return createHash("sha256").update(text).digest("hex").slice(0, 16);
 }
@@ -58,7 +56,7 @@ function indexName(contentType: string | undefined): string {
   return isJson(contentType) ? "index.json" : "index.html";
 }
 
-/** Brackets cannot be in a name of a host, so an address never shares its directory with one. */
+/** Host names cannot contain brackets, so an IPv6 address never shares a directory with one. */
 function hostName(host: string): string {
   const bare = host.replace(/^\[|\]$/g, "");
   const name = bare.includes(":") ? `[${bare.replaceAll(":", "_")}]` : bare;
@@ -67,14 +65,14 @@ function hostName(host: string): string {
   return safe.startsWith(".") ? `%2E${safe.slice(1)}` : safe;
 }
 
-/** One part of a path as a name, `""` where nothing is left of it. */
+/** One part of a path as a name; `""` if nothing remains. */
 function fileName(part: string): string {
   const text = readable(part).replaceAll("..", "");
   if (text === "" || text === ".") return "";
   return shortened(withoutReserved(text), part);
 }
 
-/** Bytes of a part with harmless escapes undone, as text in which only harmless characters are not escaped. */
+/** Bytes of a part with harmless escapes decoded; only harmless characters are unescaped in the result. */
 function readable(part: string): string {
   const bytes: number[] = [];
   const raw = Buffer.from(part, hasWideCharacters(part) ? "utf8" : "latin1");
@@ -101,7 +99,10 @@ function escapedByte(raw: Buffer, at: number): number | undefined {
   return /^[0-9a-f]{2}$/i.test(digits) ? Number.parseInt(digits, 16) : undefined;
 }
 
-/** The percent sign itself, so that "%2541" is not "%41"; controls, what Windows refuses, what turns the direction of text around or is not seen. */
+/**
+ * The percent sign, so that "%2541" is not "%41"; control characters; characters that Windows refuses; bidirectional
+ * and invisible characters.
+ */
 const UNSAFE = /[%<>:"|?*\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}]/gu;
 
 function escapedText(bytes: Buffer): string {
@@ -115,14 +116,14 @@ function escapedText(bytes: Buffer): string {
   return text.normalize("NFC") === text ? text : escapedMarks(text);
 }
 
-/** Text that some file systems would hold for another: the marks in it are escaped, so that it is nobody else's. */
+/** Escapes non-ASCII characters in text that some file systems would normalize into another name. */
 function escapedMarks(text: string): string {
   return text.replace(/[^\x20-\x7e]/gu, (character) => escaped(Buffer.from(character)));
 }
 
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** Bytes of the well-formed UTF-8 character at a place; 0 where there is none. */
+/** Length of the well-formed UTF-8 character at an index; 0 if there is none. */
 function sequenceLength(bytes: Buffer, at: number): number {
   const first = bytes[at] ?? 0;
   const length = first < 0x80 ? 1 : first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 0;
@@ -142,14 +143,14 @@ function escaped(bytes: Uint8Array): string {
   return text;
 }
 
-/** Names that Windows keeps for devices, whatever their extension. */
+/** Windows device names, with any extension. */
 const DEVICE = /^(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$|clock\$)\s*(?:\.|$)/iu;
 const SUFFIXES = /(?<=\.)[mr](?=(?:eta\.json|equest)$)/iu;
 
 function withoutReserved(text: string): string {
   let name = text.replace(SUFFIXES, (letter) => escaped(Buffer.from(letter)));
   if (DEVICE.test(name) || name.toLowerCase().startsWith(OWN_PREFIX)) name = escapedFirst(name);
-  // Windows drops trailing dots and spaces, and with them the difference between two names.
+  // Windows drops trailing dots and spaces, which would make two names equal.
   return name.replace(/[. ]$/, (last) => escaped(Buffer.from(last)));
 }
 
@@ -158,7 +159,7 @@ function escapedFirst(name: string): string {
   return escaped(Buffer.from(first)) + name.slice(first.length);
 }
 
-/** A name that is too long is cut, and told apart from others cut alike by a fingerprint. */
+/** Cuts a name that is too long and appends a fingerprint. */
 function shortened(name: string, part: string): string {
   if (Buffer.byteLength(name) <= NAME_BYTES) return name;
   const dot = extensionAt(name);
@@ -167,7 +168,7 @@ function shortened(name: string, part: string): string {
   return cut(name, NAME_BYTES - Buffer.byteLength(mark)) + mark;
 }
 
-/** The longest start of a text that has at most so many bytes, without half of an escape. */
+/** The longest prefix of at most `maxBytes` that does not split an escape. */
 function cut(text: string, maxBytes: number): string {
   let bytes = 0;
   let end = 0;
@@ -179,7 +180,7 @@ function cut(text: string, maxBytes: number): string {
   return text.slice(0, end).replace(/%[0-9A-F]?$/, "");
 }
 
-/** Directories that together are longer than paths may be end in a fingerprint of the rest. */
+/** Replaces the excess of directories beyond the path limit by a fingerprint. */
 function folded(names: readonly string[]): string[] {
   const kept: string[] = [];
   let bytes = 0;
@@ -197,7 +198,7 @@ function hasExtension(name: string): boolean {
   return extensionAt(name) < name.length - 1;
 }
 
-/** Where the extension begins, with its dot; the end of the name where it has none. */
+/** Index of the extension's dot; the end of the name without one. */
 function extensionAt(name: string): number {
   const dot = name.lastIndexOf(".");
   return dot > 0 && dot < name.length - 1 ? dot : name.length;

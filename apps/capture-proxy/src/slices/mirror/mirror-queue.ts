@@ -4,15 +4,15 @@ import type { MirrorStatus } from "@headworks/capture-contract";
 import type { CaptureStore } from "#storage/capture-store.ts";
 import type { FromMirror, MirrorJob, Side, ToMirror } from "./mirror-messages.ts";
 
-/** Memory that waiting bodies may take; beyond, exchanges are dropped and counted. */
+/** Memory limit of queued bodies; beyond it exchanges are dropped and counted. */
 const MAX_BYTES = 67_108_864;
 const MAX_JOBS = 10_000;
 const MAX_STORED_JOBS = 1000;
 const RANGE_BYTES = 1_048_576;
-/** A thread that breaks at once is started again once a second. */
+/** A thread that fails repeatedly is restarted at most once a second. */
 const RESTART_MS = 1000;
 
-/** Bytes that are here, or the store's, which has what was too large for memory. */
+/** The bytes themselves, or `stored` for bodies that are read back from the store. */
 export type GivenBody = Uint8Array | "stored";
 
 export interface OfferedJob {
@@ -27,7 +27,7 @@ export interface MirrorQueueParts {
   readonly nowMs: () => number;
   readonly monotonicMs: () => number;
   readonly after: (delayMs: number, callback: () => void) => () => void;
-  /** It began or stopped to fail. */
+  /** Writing started or stopped failing. */
   readonly onTurn: () => void;
   readonly limits?: { readonly bytes?: number; readonly jobs?: number; readonly storedJobs?: number };
 }
@@ -35,15 +35,15 @@ export interface MirrorQueueParts {
 type Counts = Omit<MirrorStatus, "enabled" | "output_dir" | "host_filter" | "save_request_bodies">;
 
 /**
- * What waits to be written, and the thread that writes. Offering never waits: it costs one copy of a small body, and
- * nothing of a large one, which is read back from the store piece by piece.
+ * The queue of exchanges to be written, and the thread that writes them. Offering never blocks: it copies small bodies,
+ * and large ones are read back from the store piece by piece.
  */
 export class MirrorQueue {
   readonly #parts: MirrorQueueParts;
   readonly #maxBytes: number;
   readonly #maxJobs: number;
   readonly #maxStoredJobs: number;
-  /** Bytes of memory that each job takes, by its number. */
+  /** Bytes of memory per job number. */
   readonly #waiting = new Map<number, number>();
   readonly #stored: { readonly number: number; readonly offered: OfferedJob }[] = [];
   readonly #idle: (() => void)[] = [];
@@ -68,7 +68,6 @@ export class MirrorQueue {
     this.#maxStoredJobs = parts.limits?.storedJobs ?? MAX_STORED_JOBS;
   }
 
-  /** Numbers since the start. */
   status(): Counts {
     return {
       files_written: this.#files,
@@ -82,7 +81,7 @@ export class MirrorQueue {
     };
   }
 
-  /** Takes an exchange, or drops it and counts that. Never waits and never throws. */
+  /** Queues an exchange, or drops and counts it. Never blocks and never throws. */
   offer(offered: OfferedJob): void {
     if (this.#isClosed) return;
     const bodies = Object.values(offered.bodies);
@@ -109,7 +108,7 @@ export class MirrorQueue {
     void this.#readStored();
   }
 
-  /** Something cannot be mirrored at all. */
+  /** Counts an exchange that cannot be mirrored. */
   drop(why: string, files = 1): void {
     this.#dropped += files;
     this.#lastError = { text: why, atMs: this.#parts.nowMs() };
@@ -119,7 +118,7 @@ export class MirrorQueue {
     this.#parts.onTurn();
   }
 
-  /** Lets go of the thread and of the directory it holds open, as soon as nothing waits; the next offer takes both up. */
+  /** Ends the thread and releases its directory once the queue is empty; the next offer restarts it. */
   rest(): void {
     this.#restsWhenIdle = true;
     if (this.#waiting.size > 0) return;
@@ -135,7 +134,7 @@ export class MirrorQueue {
     await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
 
-  /** Takes nothing more, and ends the thread when what waits is written, or after `graceMs`. */
+  /** Stops accepting jobs and ends the thread when the queue is empty, or after `graceMs`. */
   async close(graceMs: number): Promise<void> {
     this.#isClosed = true;
     const { promise: late, resolve } = Promise.withResolvers<void>();
@@ -156,7 +155,7 @@ export class MirrorQueue {
     this.#isReading = true;
     for (let next = this.#stored.shift(); next !== undefined; next = this.#stored.shift()) {
       const { number, offered } = next;
-      // The thread broke meanwhile, and the job was given up with it.
+      // The thread broke meanwhile, and the job was dropped with it.
       if (!this.#waiting.has(number)) continue;
       try {
         await this.#stream(number, offered);
@@ -172,9 +171,9 @@ export class MirrorQueue {
     this.#isReading = false;
   }
 
-  /** Goes from the store to the thread, a piece at a time. */
+  /** Streams bodies from the store to the thread, one piece at a time. */
   async #stream(number: number, { entryId, job, bodies }: OfferedJob): Promise<void> {
-    // Whoever stores the exchange learns of its end in the same turn as the mirror does, perhaps after it.
+    // The store learns of the end of the exchange in the same turn, perhaps after the mirror.
     await nextTurn();
     await this.#parts.store.flush();
     this.#post({ kind: "begin", job: { ...job, number } });
@@ -196,7 +195,7 @@ export class MirrorQueue {
     }
   }
 
-  /** Waits until the thread has it, so that no more than a piece is on its way. */
+  /** Resolves when the thread has taken the piece, so that only one is in flight. */
   async #give(side: Side, bytes: Uint8Array): Promise<void> {
     const taken = Promise.withResolvers<void>();
     this.#taken = taken;
@@ -223,7 +222,7 @@ export class MirrorQueue {
     });
     worker.on("error", (error: Error) => this.#parts.log.warn({ err: error }, "The thread of the mirror broke"));
     worker.on("exit", () => {
-      // One that was let go of ends when it likes.
+      // A thread that was released exits later.
       if (this.#worker !== worker) return;
       this.#worker = undefined;
       this.#failAll("The thread that writes ended");
@@ -232,7 +231,7 @@ export class MirrorQueue {
     return worker;
   }
 
-  /** Undefined where the system gives no thread, which the constructor throws. */
+  /** Undefined if the system cannot create a thread, which the constructor throws. */
   #begin(): Worker | undefined {
     try {
       return new Worker(new URL("./mirror-thread.ts", import.meta.url), {
@@ -269,7 +268,7 @@ export class MirrorQueue {
   }
 }
 
-/** Memory that belongs to these bytes alone goes over without a copy. */
+/** Buffers owned by these bytes alone are transferred without a copy. */
 function ownBuffer(bytes: Uint8Array | undefined): ArrayBuffer[] {
   if (bytes === undefined || !(bytes.buffer instanceof ArrayBuffer)) return [];
   return bytes.byteLength === bytes.buffer.byteLength ? [bytes.buffer] : [];

@@ -3,10 +3,10 @@ import { parentPort } from "node:worker_threads";
 import type { FromMirror, MirrorResult, ToMirror } from "./mirror-messages.ts";
 import { MirrorWriting } from "./mirror-writing.ts";
 
-/** Results are told together while more is waiting: a message for each would cost the proxy much. */
+/** Results are batched while more jobs are queued, since each message costs the proxy time. */
 const MAX_RESULTS = 64;
 
-/** Where all cores are busy, traffic goes first. Linux alone gives threads priorities of their own. */
+/** Lowers the thread's priority below the proxy's. Only Linux has priorities per thread. */
 const NICENESS = 10;
 
 const port = parentPort;

@@ -20,7 +20,7 @@ import { mirrorPlace } from "./mirror-place.ts";
 import { MirrorTree } from "./mirror-tree.ts";
 import type { TreeOptions } from "./mirror-tree.ts";
 
-/** Writes a body and its sidecar; gives where, below the directory. */
+/** Writes a body and its sidecar; returns the path below the directory. */
 function write(tree: MirrorTree, url: { host: string; path: string; port?: number }, text: string): string {
   const body = tree.temporaryFile();
   writeSync(body.fd, text);
@@ -121,8 +121,8 @@ test("whatever the URL, its files can be created, and only below the directory",
 });
 
 /**
- * Exchanges a directory for a link to another one and back, as fast as it can. Each time it is put aside under a name of its
- * own: whoever writes meanwhile makes it anew, and two that hold something cannot take each other's place.
+ * Swaps a directory with a link to another one as fast as it can. Each swap moves it aside under a new name, since the
+ * writer may recreate the directory meanwhile and non-empty directories cannot replace each other.
  */
 const SWAPPER = `
   const { renameSync, rmSync, symlinkSync, unlinkSync } = require("node:fs");
@@ -164,7 +164,7 @@ test("a directory that is exchanged for a link at any moment leads nothing outsi
       write(tree, { host: "a.test", path: `/sub/${index % 10}.js` }, "x");
       written += 1;
     } catch {
-      // The directory was away at that moment: a dropped file.
+      // The directory was moved away at that moment: a dropped file.
     }
   }
   Atomics.store(state, 0, 1);

@@ -20,47 +20,47 @@ import { makeDirectorySync } from "@headworks/files";
 import { fingerprint, OWN_PREFIX, otherName, portDirectory } from "./mirror-place.ts";
 import type { MirrorPlace } from "./mirror-place.ts";
 
-/** Files are written here first, so that nobody ever sees half of one. */
+/** Files are written here and moved, so that readers see complete files only. */
 const TEMPORARY = `${OWN_PREFIX}tmp`;
-/** Which port of a host owns the directory with the host's plain name. */
+/** Records which port of a host owns the host's plain directory name. */
 const PORTS = `${OWN_PREFIX}ports.json`;
-/** A temporary file this old was left behind by a process that ended. */
+/** Temporary files older than this belong to a process that ended. */
 const STALE_MS = 600_000;
-/** Hosts whose port is remembered; those beyond get a directory per port. */
+/** Limit of hosts whose port is recorded; further ones get a directory per port. */
 const MAX_HOSTS = 1000;
-/** Directories whose names are remembered, on file systems that do not tell case apart. */
+/** Limit of cached directory listings on case-insensitive file systems. */
 const MAX_LISTINGS = 500;
 
 const DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 const NEW_FILE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 /**
- * On Linux a name below this folder is looked up in the directory that is open, wherever somebody has moved it or what was
- * put in its place since: what was checked is what is used.
+ * On Linux a name below this folder is resolved in the open directory, even if that was moved or replaced since: the
+ * directory that was checked is the one that is used.
  */
 const OPEN_FILES = "/proc/self/fd";
 
-/** A directory that is open and lies in the tree. */
+/** An open directory inside the tree. */
 interface OpenDirectory {
   readonly fd: number;
-  /** Where its entries are reached. */
+  /** Path that resolves its entries. */
   readonly path: string;
-  /** For people. */
+  /** Path for messages. */
   readonly shown: string;
 }
 
-/** A file that is being written and not yet in its place. */
+/** A file that is being written. */
 export class TemporaryFile {
   readonly path: string;
   readonly fd: number;
   #isOpen = true;
 
-  /** Makes the file; throws where there is one of that name. */
+  /** Creates the file; throws if the name exists. */
   constructor(path: string) {
     this.path = path;
     this.fd = openSync(path, NEW_FILE, 0o600);
   }
 
-  /** May be called again: by then the number may be that of somebody else's file. */
+  /** Idempotent: after the first call the descriptor may belong to another file. */
   close(): void {
     if (!this.#isOpen) return;
     this.#isOpen = false;
@@ -68,21 +68,20 @@ export class TemporaryFile {
   }
 }
 
-/** A file and what stands beside it. */
 export interface PlacedFiles {
-  /** Undefined: there is no body, or it could not be written. */
+  /** Undefined without a body, or if it could not be written. */
   readonly body: TemporaryFile | undefined;
   readonly besides: readonly { readonly suffix: string; readonly file: TemporaryFile }[];
 }
 
 export interface TreeOptions {
-  /** Asked of the file system when left out. */
+  /** Detected from the file system by default. */
   readonly ignoresCase?: boolean;
 }
 
 /**
- * The directory of mirrored files. Nothing is ever written outside of it: directories are opened one by one without
- * following links, and files replace whatever has their name instead of writing through it.
+ * The directory of mirrored files. Nothing is written outside of it: directories are opened one by one without
+ * following links, and files replace existing names instead of writing through them.
  */
 export class MirrorTree {
   readonly #root: OpenDirectory;
@@ -93,11 +92,11 @@ export class MirrorTree {
   readonly #listings = new Map<string, Map<string, string>>();
   readonly outputDir: string;
 
-  /** Makes the directory if it is not there. Throws what the file system says. */
+  /** Creates the directory if needed. Throws the file system's error. */
   constructor(outputDir: string, options: TreeOptions = {}) {
     makeDirectorySync(outputDir);
     this.outputDir = outputDir;
-    // The directory itself may be a link: where it is, is the user's choice.
+    // The root itself may be a link chosen by the user.
     this.#root = openDirectory(realpathSync(outputDir), outputDir);
     try {
       this.#temporary = childDirectory(this.#root, TEMPORARY) ?? refuse(join(outputDir, TEMPORARY));
@@ -111,7 +110,7 @@ export class MirrorTree {
     this.#ports = readPorts(this.#root);
   }
 
-  /** Whether the directory is still the one that was opened: somebody may have removed it, or mounted another there. */
+  /** True if the path still is the directory that was opened: it may have been removed or mounted over. */
   isCurrent(): boolean {
     try {
       return identityText(statSync(this.outputDir)) === this.#identity && fstatSync(this.#temporary.fd).nlink > 0;
@@ -120,18 +119,17 @@ export class MirrorTree {
     }
   }
 
-  /** A file to be filled by the caller, mode 0600. */
+  /** Creates a file for the caller, mode 0600. */
   temporaryFile(): TemporaryFile {
     return new TemporaryFile(`${this.#temporary.path}/${randomUUID()}`);
   }
 
-  /** A temporary file that is not wanted any more. */
   discard(file: TemporaryFile): void {
     file.close();
     rmSync(file.path, { force: true });
   }
 
-  /** Moves finished files to their place, whole; gives the path of the body. Throws what the file system says. */
+  /** Moves finished files to their paths; returns the body's path. Throws the file system's error. */
   place(place: MirrorPlace, port: number | undefined, files: PlacedFiles): string {
     const [host = "", ...below] = place.directories;
     let directory = this.#enter(this.#root, this.#hostDirectory(host, port), true);
@@ -155,13 +153,13 @@ export class MirrorTree {
     closeSync(this.#root.fd);
   }
 
-  /** Opens a directory below another one and closes that, unless it is the root. */
+  /** Opens a child directory and closes the parent, unless that is the root. */
   #enter(parent: OpenDirectory, name: string, isTop: boolean): OpenDirectory {
     try {
       const known = this.#spelling(parent, name);
       const own = childDirectory(parent, known);
       if (own !== undefined) return own;
-      // A file has the name, or a link, which is not followed.
+      // The name is a file or a link, which is not followed.
       const other = otherName(name, "dir");
       return childDirectory(parent, this.#spelling(parent, other)) ?? refuse(join(parent.shown, other));
     } finally {
@@ -176,9 +174,8 @@ export class MirrorTree {
   }
 
   /**
-   * Ports that no scheme has by itself share the directory of their host only with themselves: the first one that comes
-   * gets the plain name if nothing of the host is there yet, the others add their number. `port` undefined: the scheme's
-   * own.
+   * Non-default ports get their own directory: the first port of a host gets the plain name if no files of the host
+   * exist yet, later ones add their number. `port` is undefined for the scheme's default.
    */
   #hostDirectory(host: string, port: number | undefined): string {
     const owner = this.#ports.get(host);
@@ -205,8 +202,8 @@ export class MirrorTree {
   }
 
   /**
-   * The name under which `name` is kept: where case is not told apart and another spelling came first, one with a
-   * fingerprint, so that two URLs do not share a file.
+   * The name under which `name` is stored. On a case-insensitive file system, a later spelling gets a fingerprint, so
+   * that two URLs do not share a file.
    */
   #spelling(directory: OpenDirectory, name: string): string {
     if (!this.#ignoresCase) return name;
@@ -262,7 +259,7 @@ function openDirectory(path: string, shown: string): OpenDirectory {
   return { fd, path: process.platform === "linux" ? `${OPEN_FILES}/${fd}` : path, shown };
 }
 
-/** Opens a directory below another one, making it first if needed; undefined when something else has its name. */
+/** Opens a child directory, creating it if needed; undefined if the name is something else. */
 function childDirectory(parent: OpenDirectory, name: string): OpenDirectory | undefined {
   const path = `${parent.path}/${name}`;
   try {
@@ -272,7 +269,7 @@ function childDirectory(parent: OpenDirectory, name: string): OpenDirectory | un
   }
   const found = lstatSync(path);
   if (!found.isDirectory()) return undefined;
-  // Without the folder of open files, a directory that was exchanged for a link in between is found out afterwards.
+  // Without /proc, a directory swapped for a link in between is detected afterwards.
   const child = openDirectory(path, join(parent.shown, name));
   if (identityOf(child.fd) === identityText(found)) return child;
   closeSync(child.fd);
@@ -298,7 +295,7 @@ function readPorts(root: OpenDirectory): Map<string, number> {
     if (!lstatSync(path).isFile()) return new Map();
     read = JSON.parse(readFileSync(path, "utf8"));
   } catch {
-    // None yet, or somebody changed it: hosts get their directories anew.
+    // Missing or edited by hand: hosts get new directories.
     return new Map();
   }
   const entries = typeof read === "object" && read !== null ? Object.entries(read) : [];

@@ -5,15 +5,15 @@ import { mirrorPlace, REQUEST_SUFFIX, SIDECAR_SUFFIX } from "./mirror-place.ts";
 import { MirrorTree } from "./mirror-tree.ts";
 import type { TemporaryFile } from "./mirror-tree.ts";
 
-/** Decoded at once in memory up to here, piece by piece beyond. */
+/** Bodies up to this size are decoded in memory, larger ones piece by piece. */
 const AT_ONCE_BYTES = 4_194_304;
-/** What decodes to more is a bomb, and is kept as it came. */
+/** Larger results are decompression bombs; the body stays encoded. */
 const MAX_DECODED_BYTES = 1_073_741_824;
 const PIECE_BYTES = 1_048_576;
-/** Files whose newest answer is remembered. */
+/** Limit of files whose newest response is recorded. */
 const MAX_REMEMBERED = 20_000;
 
-/** In which form a body was written: without its content coding, or as it came because that could not be removed. */
+/** `raw`: the content coding could not be removed. */
 type BodyForm = "decoded" | "raw";
 
 interface WrittenBody {
@@ -24,19 +24,19 @@ interface WrittenBody {
 
 type BodySource = Uint8Array | TemporaryFile;
 
-/** Writes the bodies of exchanges, one after the other. Never throws: what went wrong is in the result. */
+/** Writes the bodies of exchanges one after the other. Never throws: results hold the errors. */
 export class MirrorWriting {
   #tree: MirrorTree | undefined;
-  /** Numbers of the newest exchange by file: large bodies come late, and must not replace what came after them. */
+  /** Number of the newest exchange per file: large bodies arrive late and must not replace newer ones. */
   readonly #newest = new Map<string, number>();
   #streamed: StreamedJob | undefined;
 
-  /** Bodies that are here in memory. */
+  /** Writes bodies that are in memory. */
   async whole(job: MirrorJob, bodies: Partial<Record<Side, Uint8Array | undefined>>): Promise<MirrorResult> {
     return await this.#attempt(job, async (tree) => await this.#write(tree, job, bodies));
   }
 
-  /** Bodies that come in pieces. */
+  /** Starts an exchange whose bodies come in pieces. */
   begin(job: MirrorJob): void {
     this.abandon();
     this.#streamed = { job, files: {}, error: undefined };
@@ -71,7 +71,7 @@ export class MirrorWriting {
     return result;
   }
 
-  /** The exchange whose pieces came is not wanted any more. */
+  /** Discards the exchange that is being streamed. */
   abandon(): void {
     const streamed = this.#streamed;
     this.#streamed = undefined;
@@ -139,7 +139,7 @@ export class MirrorWriting {
     if (this.#newest.size > MAX_REMEMBERED && oldest !== undefined) this.#newest.delete(oldest);
   }
 
-  /** The body in the form in which it is kept, in a file of its own. Files it makes are noted in `open`. */
+  /** Writes the body in its final form to a new file. Created files are recorded in `open`. */
   async #body(
     tree: MirrorTree,
     head: BodyHead | undefined,
@@ -158,7 +158,7 @@ export class MirrorWriting {
       writeAll(file.fd, source);
       return { file, form, bytes: source.length };
     }
-    // It is in a file of its own already; the caller gives that away with it.
+    // The body already has its own file, which the caller hands over.
     return { file: source, form, bytes: fstatSync(source.fd).size };
   }
 }
@@ -176,7 +176,7 @@ function newFile(tree: MirrorTree, open: TemporaryFile[]): TemporaryFile {
   return file;
 }
 
-/** Undefined when the coding cannot be removed. What a cut body gives is taken. */
+/** Undefined if the coding cannot be removed. Partial output of a cut body is kept. */
 async function decodedFile(
   tree: MirrorTree,
   head: BodyHead,
@@ -258,7 +258,7 @@ function discardQuietly(tree: MirrorTree | undefined, file: TemporaryFile): void
   try {
     tree?.discard(file);
   } catch {
-    // It was moved or closed already, or its directory is gone.
+    // Already moved or closed, or its directory is gone.
   }
 }
 

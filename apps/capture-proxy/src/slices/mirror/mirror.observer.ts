@@ -10,10 +10,10 @@ import { fieldPairs, joinedFields } from "#exchange/shown-message.ts";
 import type { BodyHead } from "./mirror-messages.ts";
 import type { GivenBody, MirrorQueue } from "./mirror-queue.ts";
 
-/** What the mirror's settings say, ready for use. */
+/** Compiled mirror settings. */
 export interface MirrorPolicy {
   readonly outputDir: string;
-  /** Undefined: all hosts. */
+  /** Undefined for all hosts. */
   readonly hosts: HostMatcher | undefined;
   readonly savesRequests: boolean;
 }
@@ -29,7 +29,7 @@ export function compileMirrorPolicy(settings: Settings["mirror"], defaultDir: st
   };
 }
 
-/** Hands over the bodies of exchanges that ended. */
+/** Queues the bodies of finished exchanges. */
 export class MirrorObserver implements Observer {
   readonly name = "mirror";
   policy: MirrorPolicy | undefined;
@@ -73,7 +73,7 @@ export class MirrorObserver implements Observer {
 
 const OWN_PORTS: Readonly<Record<Scheme, number>> = { http: 80, ws: 80, https: 443, wss: 443, tcp: -1 };
 
-/** A copy of a small body: what is kept of its pieces may be a small part of large buffers. */
+/** A copy of a small body, since its pieces may retain large buffers. */
 function given(body: BodyCapture): GivenBody {
   if (body.spooled !== undefined) return "stored";
   const bytes = new Uint8Array(body.pieces.reduce((sum, piece) => sum + piece.length, 0));

@@ -11,7 +11,6 @@ export interface MirrorParts {
   readonly onChange: () => void;
 }
 
-/** Handlers of the mirror's operations. Its settings are those of the configuration. */
 export function createMirrorOperations(parts: MirrorParts): Handlers<typeof mirrorOperations> {
   const { settings, defaultDir, onChange } = parts;
   const change = (fields: MirrorChange): void => {
@@ -30,7 +29,7 @@ export function createMirrorOperations(parts: MirrorParts): Handlers<typeof mirr
       const { enabled, output_dir: outputDir, host_filter: hostFilter, save_request_bodies: savesRequests } = body;
       change({
         ...(enabled !== undefined && { enabled }),
-        // What was shown and comes back is no change: the default moves with the data directory.
+        // Sending back the status changes nothing: the default directory moves with the data directory.
         ...(outputDir !== undefined && { output_dir: outputDir === defaultDir ? null : outputDir }),
         ...(hostFilter !== undefined && { host_filter: hostFilter }),
         ...(savesRequests !== undefined && { save_request_bodies: savesRequests }),
@@ -51,7 +50,7 @@ function mirrorStatus({ settings, queue, defaultDir }: MirrorParts): MirrorStatu
   };
 }
 
-/** The settings complain about `body/mirror/…`; the body here is that section. */
+/** The settings report errors below `body/mirror/`; the body of this operation is that section. */
 function inBody(run: () => void): void {
   try {
     run();

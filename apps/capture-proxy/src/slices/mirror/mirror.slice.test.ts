@@ -48,7 +48,7 @@ test("the mirror is off, and its settings have defaults, survive in the file and
   });
   assert.equal((await patch({ host_filter: [] })).host_filter, null);
   assert.equal((await patch({ output_dir: null })).output_dir, first.output_dir);
-  // What was shown may be sent back: nothing changes, and the default directory stays a default.
+  // Sending back the status changes nothing, and the default directory stays a default.
   assert.deepEqual(await patch(await get()), await get());
   assert.equal(api.settings.configured.mirror.output_dir, null);
 });

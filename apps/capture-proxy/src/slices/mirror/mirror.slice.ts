@@ -6,10 +6,10 @@ import type { MirrorPolicy } from "./mirror.observer.ts";
 import { createMirrorOperations } from "./mirror.operations.ts";
 import { MirrorQueue } from "./mirror-queue.ts";
 
-/** What waits at the end is written within this time, or given up. */
+/** Time limit for writing queued files at shutdown. */
 const DRAIN_MS = 5000;
 
-/** Bodies of answers as files, for tools that read files. */
+/** Writes response bodies to files for other tools. */
 export function createMirrorSlice(host: SliceHost): Slice<typeof mirrorOperations> {
   const { settings, store, log, clock, events } = host;
   const defaultDir = join(host.dataDir, "mirror");
@@ -23,7 +23,7 @@ export function createMirrorSlice(host: SliceHost): Slice<typeof mirrorOperation
     onTurn: onChange,
   });
   let refused: string | undefined;
-  /** Undefined while the mirror is off, or its files would lie among Weir's own; the status tells of that at once. */
+  /** Undefined while the mirror is off or its directory is refused, which the status reports. */
   const policyOf = (running: Settings): MirrorPolicy | undefined => {
     const policy = compileMirrorPolicy(running.mirror, defaultDir);
     const problem = policy === undefined ? undefined : settings.outputProblem(policy.outputDir);
