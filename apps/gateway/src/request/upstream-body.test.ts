@@ -4,7 +4,7 @@ import type { UpstreamExchange } from "#upstream/upstream-exchange.ts";
 import fc from "fast-check";
 import { UpstreamBody, type BodySource } from "./upstream-body.ts";
 
-function way(): UpstreamExchange & { readonly sent: string[]; isFull: boolean } {
+function fakeExchange(): UpstreamExchange & { readonly sent: string[]; isFull: boolean } {
   const sent: string[] = [];
   return {
     sent,
@@ -43,7 +43,7 @@ function rig(maxKeptBytes: number, limitBytes = 1000) {
 
 test("retries: the next attempt gets the bytes sent so far, then the rest, trailers last", () => {
   const { body, calls, data } = rig(100);
-  const [first, second] = [way(), way()];
+  const [first, second] = [fakeExchange(), fakeExchange()];
   body.attach(first);
   data("one ");
   data("two ");
@@ -56,7 +56,7 @@ test("retries: the next attempt gets the bytes sent so far, then the rest, trail
   body.end();
   assert.deepEqual(first.sent, ["one ", "two "]);
   assert.deepEqual(second.sent, ["one ", "two ", "three", "end x=1"]);
-  const third = way();
+  const third = fakeExchange();
   body.detach();
   body.attach(third);
   assert.deepEqual(third.sent, second.sent);
@@ -65,7 +65,7 @@ test("retries: the next attempt gets the bytes sent so far, then the rest, trail
 
 test("retries: a body beyond the kept size is still sent but cannot be repeated", () => {
   const { body, data } = rig(5);
-  const only = way();
+  const only = fakeExchange();
   body.attach(only);
   data("12345");
   assert.equal(body.canRepeat, true);
@@ -76,14 +76,14 @@ test("retries: a body beyond the kept size is still sent but cannot be repeated"
 test("retries: an unread body can be repeated although nothing is kept", () => {
   const { body, data } = rig(0);
   assert.equal(body.canRepeat, true);
-  body.attach(way());
+  body.attach(fakeExchange());
   data("1");
   assert.equal(body.canRepeat, false);
 });
 
 test("a full endpoint pauses the client until it drains", () => {
   const { body, calls, data } = rig(100);
-  const slow = way();
+  const slow = fakeExchange();
   body.attach(slow);
   slow.isFull = true;
   data("1");
@@ -97,7 +97,7 @@ test("a full endpoint pauses the client until it drains", () => {
 
 test("a body beyond the limit is detected with the excess piece, which is not sent", () => {
   const { body, data } = rig(0, 3);
-  const only = way();
+  const only = fakeExchange();
   body.attach(only);
   assert.deepEqual([data("123"), data("4"), only.sent], [true, false, ["123"]]);
 });
@@ -107,8 +107,8 @@ test("retries at any time: while the body can be repeated, every connection gets
   fc.assert(
     fc.property(fc.array(step, { maxLength: 30 }), fc.integer({ min: 1, max: 60 }), (steps, maxKeptBytes) => {
       const { body, data } = rig(maxKeptBytes);
-      const ways = [way()];
-      body.attach(ways[0] as UpstreamExchange);
+      const exchanges = [fakeExchange()];
+      body.attach(exchanges[0] as UpstreamExchange);
       let whole = "";
       for (const each of steps) {
         if (each !== null) {
@@ -116,13 +116,13 @@ test("retries at any time: while the body can be repeated, every connection gets
           data(each);
         } else if (body.canRepeat) {
           body.detach();
-          const next = way();
-          ways.push(next);
+          const next = fakeExchange();
+          exchanges.push(next);
           body.attach(next);
         }
       }
-      for (const { sent } of ways) assert.ok(whole.startsWith(sent.join("")));
-      assert.equal(ways.at(-1)?.sent.join(""), whole);
+      for (const { sent } of exchanges) assert.ok(whole.startsWith(sent.join("")));
+      assert.equal(exchanges.at(-1)?.sent.join(""), whole);
       assert.equal(body.canRepeat, whole.length <= maxKeptBytes);
     }),
   );

@@ -1,6 +1,5 @@
 import { HashIndex, NONE, nextHash } from "./hash-index.ts";
 
-const SLASH = 0x2f;
 
 /** Finds all prefixes of a path at segment boundaries in one pass. */
 export class PrefixTable {

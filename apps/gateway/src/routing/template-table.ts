@@ -1,7 +1,6 @@
 import { HashIndex, NONE, nextHash } from "./hash-index.ts";
 import type { ParameterSink, TemplateSegment } from "./path-template.ts";
 
-const SLASH = 0x2f;
 
 interface Template {
   readonly route: number;

@@ -32,7 +32,7 @@ type Finish = (ok: boolean) => void;
  * the upstream uses it), `http` sends a GET and checks the response status without reading the body. Returns a
  * function that cancels the probe.
  */
-export function probeEndpoint(way: EndpointConnectionOptions, question: ProbeQuestion, ended: Finish): () => void {
+export function probeEndpoint(options: EndpointConnectionOptions, question: ProbeQuestion, ended: Finish): () => void {
   const { timeoutMs } = question;
   let isFinished = false;
   const stop = (): void => {
@@ -47,13 +47,13 @@ export function probeEndpoint(way: EndpointConnectionOptions, question: ProbeQue
   };
   const timer = setTimeout(() => finish(false), timeoutMs);
   const connecting = question.isHttp2 ? connectToAskHttp2 : connectToAskHttp1;
-  const drop = connecting({ ...way, connectMs: timeoutMs }, question, finish);
+  const drop = connecting({ ...options, connectMs: timeoutMs }, question, finish);
   return stop;
 }
 
-function connectToAskHttp1(way: EndpointConnectionOptions, question: ProbeQuestion, finish: Finish): () => void {
+function connectToAskHttp1(options: EndpointConnectionOptions, question: ProbeQuestion, finish: Finish): () => void {
   const reader = readerOf(question, finish);
-  return connectEndpoint(way, {
+  return connectEndpoint(options, {
     ...attemptHandler(question, finish, (socket) => {
       const { path, authority } = question;
       const fields = ["Host", authority, "User-Agent", AGENT, "Accept", "*/*", "Connection", "close"];
@@ -64,10 +64,10 @@ function connectToAskHttp1(way: EndpointConnectionOptions, question: ProbeQuesti
   });
 }
 
-function connectToAskHttp2(way: EndpointConnectionOptions, question: ProbeQuestion, finish: Finish): () => void {
-  const scheme = way.tls === undefined ? "http" : "https";
+function connectToAskHttp2(options: EndpointConnectionOptions, question: ProbeQuestion, finish: Finish): () => void {
+  const scheme = options.tls === undefined ? "http" : "https";
   return connectHttp2Endpoint(
-    way,
+    options,
     attemptHandler(question, finish, (socket) => askHttp2(socket, scheme, question, finish)),
   );
 }

@@ -165,14 +165,14 @@ test("active health: a thousand endpoints are probed with bounded concurrency", 
   };
   registry.prepare(document);
   registry.published([document]);
-  const ways = new EndpointConnections();
+  const connections = new EndpointConnections();
   const health = new ActiveHealth(
     {
       optionsOf: (upstream, endpoint) => {
         seen.add(endpoint.key);
         running += 1;
         most = Math.max(most, running);
-        return { ...ways.optionsOf(upstream, endpoint), address: "127.0.0.1" };
+        return { ...connections.optionsOf(upstream, endpoint), address: "127.0.0.1" };
       },
     },
     { maxProbes: 100 },

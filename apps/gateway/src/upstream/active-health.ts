@@ -21,13 +21,13 @@ const SPREAD_MS = 5;
 
 /** Probes endpoints of upstreams with `active_health` periodically and reports the results to them. */
 export class ActiveHealth {
-  readonly #ways: ConnectionOptionsSource;
+  readonly #connections: ConnectionOptionsSource;
   readonly #random: () => number;
   readonly #loops = new Map<Endpoint, ProbeLoop>();
   readonly #turns: ProbeTurns;
 
-  constructor(ways: ConnectionOptionsSource, { random = Math.random, maxProbes = MAX_PROBES } = {}) {
-    this.#ways = ways;
+  constructor(connections: ConnectionOptionsSource, { random = Math.random, maxProbes = MAX_PROBES } = {}) {
+    this.#connections = connections;
     this.#random = random;
     this.#turns = new ProbeTurns(maxProbes);
   }
@@ -54,7 +54,7 @@ export class ActiveHealth {
         document,
         endpoint,
         rules,
-        ways: this.#ways,
+        connections: this.#connections,
         turns: this.#turns,
         random: this.#random,
       });
@@ -98,7 +98,7 @@ interface LoopParts {
   readonly document: Upstream;
   readonly endpoint: Endpoint;
   readonly rules: ProbeRules;
-  readonly ways: ConnectionOptionsSource;
+  readonly connections: ConnectionOptionsSource;
   readonly turns: ProbeTurns;
   readonly random: () => number;
 }
@@ -128,22 +128,22 @@ class ProbeLoop {
   }
 
   #probe(giveBack: () => void): void {
-    const { document, endpoint, rules, ways } = this.#parts;
+    const { document, endpoint, rules, connections } = this.#parts;
     const ended = (ok: boolean): void => {
       this.#cancel = undefined;
       giveBack();
       endpoint.probed(ok, rules);
       this.start(Math.min(MAX_MS, rules.intervalMs + this.#parts.random() * rules.jitterMs));
     };
-    let way: EndpointConnectionOptions;
+    let options: EndpointConnectionOptions;
     try {
-      way = ways.optionsOf(document, endpoint);
+      options = connections.optionsOf(document, endpoint);
     } catch {
       // Without its files no connection can be made: a local error that says nothing about the endpoint.
       giveBack();
       return this.start(rules.intervalMs);
     }
-    const cancel = probeEndpoint(way, rules.question, ended);
+    const cancel = probeEndpoint(options, rules.question, ended);
     const cancelProbe = (): void => {
       cancel();
       giveBack();

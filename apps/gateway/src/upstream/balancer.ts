@@ -85,12 +85,12 @@ function twoChoices(candidates: readonly Endpoint[]): Endpoint {
 function onRing(endpoints: readonly Endpoint[], textOf: (key: PickKey) => string): Balancer {
   const ring = ringOf(endpoints);
   return (candidates, key) => {
-    const place = placeOf(textOf(key));
+    const position = ringPositionOf(textOf(key));
     let low = 0;
     let high = ring.length;
     while (low < high) {
       const middle = (low + high) >>> 1;
-      if ((ring[middle]?.place ?? 0) < place) low = middle + 1;
+      if ((ring[middle]?.position ?? 0) < position) low = middle + 1;
       else high = middle;
     }
     for (let step = 0; step < ring.length; step++) {
@@ -102,7 +102,7 @@ function onRing(endpoints: readonly Endpoint[], textOf: (key: PickKey) => string
 }
 
 interface RingNode {
-  readonly place: number;
+  readonly position: number;
   readonly endpoint: Endpoint;
 }
 
@@ -113,12 +113,12 @@ function ringOf(endpoints: readonly Endpoint[]): RingNode[] {
   const ring: RingNode[] = [];
   for (const endpoint of endpoints) {
     const nodes = Math.max(1, Math.floor(perUnit * endpoint.weight));
-    for (let node = 0; node < nodes; node++) ring.push({ place: placeOf(`${endpoint.key}#${node}`), endpoint });
+    for (let node = 0; node < nodes; node++) ring.push({ position: ringPositionOf(`${endpoint.key}#${node}`), endpoint });
   }
-  return ring.sort((a, b) => a.place - b.place);
+  return ring.sort((a, b) => a.position - b.position);
 }
 
 /** A 32-bit hash of the text, as the position on the ring. */
-function placeOf(text: string): number {
+function ringPositionOf(text: string): number {
   return Number.parseInt(hash("sha256", text).slice(0, 8), 16);
 }

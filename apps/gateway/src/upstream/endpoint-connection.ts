@@ -38,18 +38,18 @@ const KEEP_ALIVE_MS = 60_000;
 const MIN_EYEBALLS_MS = 10;
 
 /** Opens an HTTP/1.1 connection; returns a function that cancels it. */
-export function connectEndpoint(way: EndpointConnectionOptions, handler: ConnectionHandler): () => void {
-  const { tls } = way;
-  return attempt(tls === undefined ? openPlain(way, handler) : openSecure(way, tls, handler), way, handler);
+export function connectEndpoint(options: EndpointConnectionOptions, handler: ConnectionHandler): () => void {
+  const { tls } = options;
+  return attempt(tls === undefined ? openPlain(options, handler) : openSecure(options, tls, handler), options, handler);
 }
 
 /**
  * Opens an HTTP/2 connection: with prior knowledge over plain TCP, by ALPN over TLS; returns a function that cancels
  * it.
  */
-export function connectHttp2Endpoint(way: EndpointConnectionOptions, handler: AttemptHandler): () => void {
-  const socket = way.tls === undefined ? connect(targetOf(way)) : connectTls(secureTargetOf(way, way.tls, "h2"));
-  return attempt(socket, way, handler, () =>
+export function connectHttp2Endpoint(options: EndpointConnectionOptions, handler: AttemptHandler): () => void {
+  const socket = options.tls === undefined ? connect(targetOf(options)) : connectTls(secureTargetOf(options, options.tls, "h2"));
+  return attempt(socket, options, handler, () =>
     socket instanceof TLSSocket && socket.alpnProtocol !== "h2" ? "the endpoint does not speak HTTP/2" : undefined,
   );
 }
@@ -92,7 +92,7 @@ function targetOf({ address, port, connectMs, happyEyeballsMs }: EndpointConnect
     host: address,
     port,
     noDelay: true,
-    // Long answers and tunnels may be silent; only the system finds out that their endpoint vanished.
+    // Long responses and tunnels may be silent; only TCP keep-alive detects a vanished endpoint.
     keepAlive: true,
     keepAliveInitialDelay: KEEP_ALIVE_MS,
     autoSelectFamily: true,
@@ -101,21 +101,21 @@ function targetOf({ address, port, connectMs, happyEyeballsMs }: EndpointConnect
   };
 }
 
-function openPlain(way: EndpointConnectionOptions, handler: ConnectionHandler): Socket {
-  return connect({ ...targetOf(way), onread: sharedReads((bytes) => handler.received(bytes)) });
+function openPlain(options: EndpointConnectionOptions, handler: ConnectionHandler): Socket {
+  return connect({ ...targetOf(options), onread: sharedReads((bytes) => handler.received(bytes)) });
 }
 
-function secureTargetOf(way: EndpointConnectionOptions, { context, serverName }: EndpointTls, protocol: string) {
+function secureTargetOf(options: EndpointConnectionOptions, { context, serverName }: EndpointTls, protocol: string) {
   return {
-    ...targetOf(way),
+    ...targetOf(options),
     ALPNProtocols: [protocol],
     ...(serverName === undefined ? {} : { servername: serverName }),
     ...(context === undefined ? {} : { secureContext: context }),
   };
 }
 
-function openSecure(way: EndpointConnectionOptions, tls: EndpointTls, handler: ConnectionHandler): Socket {
-  const socket = connectTls(secureTargetOf(way, tls, "http/1.1"));
+function openSecure(options: EndpointConnectionOptions, tls: EndpointTls, handler: ConnectionHandler): Socket {
+  const socket = connectTls(secureTargetOf(options, tls, "http/1.1"));
   // Not with `onread`: bytes that TLS has read still arrive after a pause, and a stream buffers them.
   socket.once("secureConnect", () => shareReadBuffer(socket));
   socket.on("data", (bytes: Buffer) => handler.received(bytes));

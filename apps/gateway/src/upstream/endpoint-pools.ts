@@ -75,7 +75,7 @@ interface KeptPool {
 
 /** The pools of all endpoints. A pool lives as long as its inputs are unchanged. */
 export class EndpointPools {
-  readonly ways = new EndpointConnections();
+  readonly connections = new EndpointConnections();
   /** Memory for bodies buffered in either direction. */
   readonly buffers = new BufferBudget(DEFAULT_BUFFERED_BYTES);
   readonly #deadlines: DeadlineSweep;
@@ -94,7 +94,7 @@ export class EndpointPools {
 
   /** A generation was published: files may have changed. */
   published(groups: readonly UpstreamGroup[]): void {
-    this.ways.forget();
+    this.connections.forget();
     this.endpointsChanged(groups);
   }
 
@@ -105,7 +105,7 @@ export class EndpointPools {
     for (const [endpoint, kept] of this.#pools) {
       const group = byName.get(kept.group);
       const stays = group !== undefined && (present.get(group.name)?.has(endpoint) ?? false);
-      if (stays && this.ways.describe(group.document) === kept.made) continue;
+      if (stays && this.connections.describe(group.document) === kept.made) continue;
       this.#pools.delete(endpoint);
       kept.pool.retire();
     }
@@ -124,7 +124,7 @@ export class EndpointPools {
     const { document } = group;
     const kept = {
       pool: this.#poolFor(group, endpoint),
-      made: this.ways.describe(document),
+      made: this.connections.describe(document),
       group: group.name,
     };
     this.#pools.set(endpoint, kept);
@@ -146,7 +146,7 @@ export class EndpointPools {
   #settings({ document, queueCounts }: UpstreamGroup, endpoint: EndpointState): PoolSettings {
     const connectionCap = document.connection_cap ?? DEFAULT_CONNECTION_CAP;
     return {
-      ...this.ways.optionsOf(document, endpoint),
+      ...this.connections.optionsOf(document, endpoint),
       authority: endpointHost(document, endpoint),
       connectionCap,
       stalledCap: document.stalled_connection_cap ?? connectionCap * STALLED_FOR_EACH,

@@ -26,16 +26,16 @@ export function compileService(
   service: Service,
   upstream: (name: string) => CompiledUpstream,
 ): (key: SplitKey) => UpstreamChoice {
-  const placeOf = (name: string): Pick<UpstreamChoice, "group" | "host"> => {
+  const destinationOf = (name: string): Pick<UpstreamChoice, "group" | "host"> => {
     const { document, group } = upstream(name);
     return { group, host: compileUpstreamHost(service.upstream_host ?? document.upstream_host) };
   };
   if (service.upstream !== undefined) {
-    const choice = { ...placeOf(service.upstream), setCookie: undefined };
+    const choice = { ...destinationOf(service.upstream), setCookie: undefined };
     return () => choice;
   }
   const targets = (service.split?.targets ?? []).map(({ upstream: name, weight }) => ({
-    place: placeOf(name),
+    destination: destinationOf(name),
     weight: weight ?? 1,
   }));
   const total = targets.reduce((sum, { weight }) => sum + weight, 0);
@@ -43,22 +43,22 @@ export function compileService(
   return (key) => {
     const sent = sticky === undefined ? undefined : key.cookie(sticky.cookie);
     const text = sent ?? (sticky === undefined ? key.requestId : randomBytes(12).toString("base64url"));
-    const place = weighted(targets, Math.floor(shareOf(text) * total));
+    const destination = weighted(targets, Math.floor(shareOf(text) * total));
     const setCookie =
       sticky === undefined || sent !== undefined
         ? undefined
         : `${sticky.cookie}=${text}; Path=/; Max-Age=${sticky.ttl_s ?? DEFAULT_TTL_S}; HttpOnly; SameSite=Lax`;
-    return { ...place, setCookie };
+    return { ...destination, setCookie };
   };
 }
 
 function weighted(
-  targets: readonly { readonly place: Pick<UpstreamChoice, "group" | "host">; readonly weight: number }[],
+  targets: readonly { readonly destination: Pick<UpstreamChoice, "group" | "host">; readonly weight: number }[],
   share: number,
 ): Pick<UpstreamChoice, "group" | "host"> {
   let behind = share;
-  for (const { place, weight } of targets) {
-    if (behind < weight) return place;
+  for (const { destination, weight } of targets) {
+    if (behind < weight) return destination;
     behind -= weight;
   }
   throw new RangeError("A split needs a target with a weight");

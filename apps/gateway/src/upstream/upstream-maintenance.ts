@@ -13,7 +13,7 @@ export class UpstreamMaintenance {
   constructor(parts: { readonly upstreams: UpstreamRegistry; readonly pools: EndpointPools; readonly log: Logger }) {
     const { upstreams, pools, log } = parts;
     this.#upstreams = upstreams;
-    this.#health = new ActiveHealth(pools.ways);
+    this.#health = new ActiveHealth(pools.connections);
     this.#names = new NameDiscovery({
       log,
       changed: () => {

@@ -261,10 +261,10 @@ const NOTHING_TO_BALANCE: Balancer = () => {
 };
 
 function isSameDiscovery(a: Upstream, b: Upstream): boolean {
-  return JSON.stringify(placeOf(a)) === JSON.stringify(placeOf(b));
+  return JSON.stringify(discoverySource(a)) === JSON.stringify(discoverySource(b));
 }
 
-function placeOf({ dns_discovery: discovery }: Upstream): unknown {
+function discoverySource({ dns_discovery: discovery }: Upstream): unknown {
   return [discovery?.hostname, discovery?.port, discovery?.record_type];
 }
 

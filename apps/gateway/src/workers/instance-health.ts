@@ -45,10 +45,10 @@ export class InstanceHealth {
     const states = this.#breakers.get(upstream) ?? new Map<number, Exclude<BreakerState, "closed">>();
     this.#breakers.set(upstream, states);
     // A second opening in a row: a reload dropped the open breaker.
-    const before = opened !== undefined && states.get(worker) === "open" ? "closed" : together(states);
+    const before = opened !== undefined && states.get(worker) === "open" ? "closed" : mergedState(states);
     if (state === "closed") states.delete(worker);
     else states.set(worker, state);
-    const after = together(states);
+    const after = mergedState(states);
     if (after === before) return;
     if (after === "open") opened?.();
     else if (after === "half_open") this.#sink.emit("breaker_half_open", { upstream });
@@ -74,7 +74,7 @@ export class InstanceHealth {
   }
 }
 
-function together(states: ReadonlyMap<number, Exclude<BreakerState, "closed">>): BreakerState {
+function mergedState(states: ReadonlyMap<number, Exclude<BreakerState, "closed">>): BreakerState {
   const all = [...states.values()];
   return all.includes("open") ? "open" : (all[0] ?? "closed");
 }
