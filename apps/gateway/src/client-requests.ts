@@ -7,7 +7,7 @@ import { environmentNumber } from "#listener/environment-numbers.ts";
 import type { ListenerSet } from "#listener/listener-set.ts";
 import type { ListenerFacts, Peer } from "#request/client-stream.ts";
 import { RequestContext } from "#request/context.ts";
-import { errorResponse } from "#request/error-response.ts";
+import { errorResponse } from "#request/response-sender.ts";
 import { X_REQUEST_ID } from "#request/forwarded-fields.ts";
 import type { Generation } from "#request/generation.ts";
 import type { Response } from "#request/phases.ts";

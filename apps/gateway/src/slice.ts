@@ -1,8 +1,7 @@
 import type { ConfigDocument, EventKind, EventPayloads, IssueCode, Listener, Route } from "@headworks/gateway-contract";
 import type { Secret } from "@headworks/contract-kit";
 import type { Logger } from "pino";
-import type { Tracer } from "#request/request-trace.ts";
-import type { ResponseStore, BodyFilter, Decorator, Gate, Observer, RequestChange } from "#request/phases.ts";
+import type { BodyFilter, Decorator, Gate, Observer, RequestChange, ResponseStore, Tracer } from "#request/phases.ts";
 
 /** Clocks; replaceable in tests. */
 export interface Clock {

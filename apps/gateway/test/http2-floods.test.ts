@@ -18,7 +18,7 @@ import {
   u32,
   waitUntil,
 } from "@headworks/testkit";
-import { http2Limits } from "#listener/http2-limits.ts";
+import { http2Limits } from "#listener/environment-numbers.ts";
 import { serving, startGateway, type TestGateway } from "./gateway-rig.ts";
 
 const routes = [

@@ -1,13 +1,12 @@
 import assert from "node:assert/strict";
-import type { Framing, RawFields, ResponseHead } from "@headworks/http1";
-import { hasBody, lengthFraming } from "@headworks/http1";
+import { type Framing, hasBody, lengthFraming, type RawFields, type ResponseHead } from "@headworks/http1";
 import { BufferBudget } from "@headworks/sockets";
 import { ResponseSender } from "#request/response-sender.ts";
 import type { ClientHandler, ClientStream } from "#request/client-stream.ts";
 import { RequestContext } from "#request/context.ts";
 import type { Generation } from "#request/generation.ts";
 import { ProxiedRequest } from "#request/proxied-request.ts";
-import { TrustedProxies } from "#request/trusted-proxies.ts";
+import { TrustedProxies } from "#request/client-identity.ts";
 import type {
   ResponseHandler,
   EndpointPool,

@@ -1,9 +1,8 @@
 import type { ConfigDocument, Listener, Route } from "@headworks/gateway-contract";
 import type { CompiledAction, CompiledRoute, Generation, RouteTable } from "#request/generation.ts";
-import { RequestIdField, X_REQUEST_ID } from "#request/forwarded-fields.ts";
+import { RequestIdField, Via, X_REQUEST_ID } from "#request/forwarded-fields.ts";
 import type { ResponseStore, BodyFilter, Decorator, Gate, RequestChange } from "#request/phases.ts";
-import { TrustedProxies } from "#request/trusted-proxies.ts";
-import { Via } from "#request/via.ts";
+import { TrustedProxies } from "#request/client-identity.ts";
 import type { CompiledSlice, CompileScope, GatewaySlice } from "#slice.ts";
 
 /** The actions of all routes of one generation. */

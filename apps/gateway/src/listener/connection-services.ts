@@ -2,7 +2,7 @@ import type { ErrorCode } from "@headworks/gateway-contract";
 import type { Limits, RawFields, RequestHead } from "@headworks/http1";
 import type { BufferBudget, DeadlineSweep, RateRule } from "@headworks/sockets";
 import type { ClientStream, ListenerFacts, Peer } from "#request/client-stream.ts";
-import type { Http2Limits } from "./http2-limits.ts";
+import type { Http2Limits } from "./environment-numbers.ts";
 
 /** A half-closed client that sends and takes no byte for this long counts as gone. */
 export const HALF_CLOSED_MS = 5000;

@@ -5,7 +5,7 @@ import type { Logger } from "pino";
 import type { ConnectionServices, ListenerTimeouts } from "./connection-services.ts";
 import { DataListener, type ListenerState, type PreparedListener } from "./data-listener.ts";
 import { environmentNumber } from "./environment-numbers.ts";
-import { http2Limits } from "./http2-limits.ts";
+import { http2Limits } from "./environment-numbers.ts";
 import { whyNotListening, type ListenerProblem } from "./listen-error.ts";
 import type { SessionTickets } from "./session-tickets.ts";
 import type { WatchFile } from "./tls-acceptor.ts";

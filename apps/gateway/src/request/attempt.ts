@@ -9,7 +9,7 @@ import type {
   UpstreamFailure,
 } from "#upstream/upstream-exchange.ts";
 import type { EndpointState, UpstreamGroup } from "#upstream/upstream-group.ts";
-import type { AttemptTrace } from "./request-trace.ts";
+import type { AttemptTrace } from "./phases.ts";
 
 /** Why an attempt came to nothing; `stale`: its connection was closed before it, and it can be made again for nothing. */
 export type AttemptFailure = UpstreamFailure | "stale";

@@ -1,8 +1,8 @@
-import type { Framing, RawFields } from "@headworks/http1";
-import type { CompiledRoute, Generation } from "./generation.ts";
+import type { Route } from "@headworks/gateway-contract";
+import { type Framing, hasField, type RawFields } from "@headworks/http1";
 import type { ListenerFacts, Peer } from "./client-stream.ts";
-import type { BodyCheck } from "./phases.ts";
-import type { RequestTrace } from "./request-trace.ts";
+import type { CompiledRoute, Generation } from "./generation.ts";
+import type { BodyCheck, RequestTrace } from "./phases.ts";
 
 /** The consumer that a request was authenticated as, compiled from the document. */
 export interface ConsumerIdentity {
@@ -118,4 +118,25 @@ export class RequestContext {
   addResponseField(name: string, value: string): void {
     (this.responseFields ??= []).push(name, value);
   }
+}
+
+/** The parts of a `RequestContext` that matter here. */
+interface PossiblePreflight {
+  readonly method: string;
+  readonly fields: Readonly<RawFields>;
+  readonly route: { readonly document: Pick<Route, "cors"> } | undefined;
+}
+
+/**
+ * Whether a request is a CORS preflight (OPTIONS with Origin and Access-Control-Request-Method) to a route that
+ * responds to preflights itself. Exemptions must not depend on the fields alone: any client can send them, and on
+ * other routes the request would reach the upstream.
+ */
+export function isPreflight(request: PossiblePreflight): boolean {
+  return request.method === "OPTIONS" && request.route?.document.cors !== undefined && asksAhead(request);
+}
+
+/** Whether a request has the form of a preflight, whatever its route. */
+export function asksAhead({ method, fields }: Pick<PossiblePreflight, "method" | "fields">): boolean {
+  return method === "OPTIONS" && hasField(fields, "origin") && hasField(fields, "access-control-request-method");
 }

@@ -11,7 +11,7 @@ import {
   upstreamRequestFields,
 } from "./forwarded-fields.ts";
 import type { Generation } from "./generation.ts";
-import { TrustedProxies } from "./trusted-proxies.ts";
+import { TrustedProxies } from "./client-identity.ts";
 
 function requestWith(
   fields: RawFields,

@@ -1,11 +1,9 @@
 import type { ConfigDocument, Route } from "@headworks/gateway-contract";
 import type { UpstreamChoice } from "#upstream/upstream-group.ts";
-import type { RequestIdField } from "./forwarded-fields.ts";
-import type { Response, ResponseStore, BodyFilter, Decorator, Gate, Refusal } from "./phases.ts";
+import type { RequestIdField, Via } from "./forwarded-fields.ts";
+import type { BodyFilter, Decorator, Gate, Refusal, Response, ResponseStore, Tracer } from "./phases.ts";
 import type { RequestContext } from "./context.ts";
-import type { Tracer } from "./request-trace.ts";
-import type { TrustedProxies } from "./trusted-proxies.ts";
-import type { Via } from "./via.ts";
+import type { TrustedProxies } from "./client-identity.ts";
 
 /** What a route does with a request. */
 export type CompiledAction =

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { RawFields } from "@headworks/http1";
 import { compiledRoute, requestFor, routeWith } from "../../test/routing/requests.ts";
-import { isPreflight } from "./preflight.ts";
+import { isPreflight } from "./context.ts";
 
 const match = { path: { type: "prefix", value: "/" } } as const;
 const withCors = compiledRoute(routeWith("r", match, { cors: { allowed_origins: ["*"] } }), 0);

@@ -1,13 +1,12 @@
 import type { Transform } from "node:stream";
+import { type ErrorCode, ERRORS } from "@headworks/gateway-contract";
 import { reasonPhrase } from "@headworks/http-fields";
-import { CHUNKED, fieldValue, lengthFraming, NO_BODY, type Framing, type RawFields } from "@headworks/http1";
+import { CHUNKED, fieldValue, type Framing, lengthFraming, NO_BODY, type RawFields } from "@headworks/http1";
 import { trackExternalMemory } from "@headworks/sockets";
-import type { ErrorCode } from "@headworks/gateway-contract";
 import type { ClientHandler, ClientStream } from "./client-stream.ts";
 import type { RequestContext } from "./context.ts";
-import { errorResponse, isRefusal } from "./error-response.ts";
-import { X_REQUEST_ID, type RequestIdField } from "./forwarded-fields.ts";
-import type { Response, ResponseHead, ResponseOrigin, Decorator, Refusal, Verdict } from "./phases.ts";
+import { type RequestIdField, X_REQUEST_ID } from "./forwarded-fields.ts";
+import type { Decorator, Refusal, Response, ResponseHead, ResponseOrigin, Verdict } from "./phases.ts";
 
 /** Statuses without a response body (RFC 9110, 6.4.1). */
 function isBodiless(method: string, status: number): boolean {
@@ -275,4 +274,20 @@ function httpDateNow(): string {
     dateUntilMs = nowMs - (nowMs % 1000) + 1000;
   }
   return dateText;
+}
+
+/** Whether a verdict is a refusal, whose body is created here, rather than a whole response. */
+function isRefusal(verdict: NonNullable<Verdict>): verdict is Refusal {
+  return "code" in verdict;
+}
+
+/** The response for a refusal: status and message of its code, in the envelope of both planes. */
+export function errorResponse(refusal: Refusal, requestId: string): Response {
+  const { status, message } = ERRORS[refusal.code];
+  const error = { code: refusal.code, message: refusal.message ?? message, request_id: requestId };
+  return {
+    status,
+    fields: ["Content-Type", "application/json", ...(refusal.fields ?? [])],
+    body: JSON.stringify({ error }),
+  };
 }

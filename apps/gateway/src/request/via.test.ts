@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Via } from "./via.ts";
+import { Via } from "./forwarded-fields.ts";
 
 const INSTANCE = "0123456789abcdef";
 const OTHER = "fedcba9876543210";

@@ -6,7 +6,7 @@ import { HOST } from "./check-criteria.ts";
 import { pathProblem, patternProblem, type FieldPath } from "./path-problems.ts";
 import { barePrefix, hasPrefix, parameterNames, parseTemplate } from "./path-template.ts";
 import { canonicalTarget } from "./request-path.ts";
-import { parseSubstitution } from "./substitution.ts";
+import { parseSubstitution } from "./rewrite.ts";
 
 /** Reports actions that are impossible or have no effect. */
 export function checkAction(route: Route, gateway: GatewaySettings, fieldPath: FieldPath, report: IssueReport): void {

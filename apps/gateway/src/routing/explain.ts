@@ -1,15 +1,19 @@
 import { ERRORS, namedMethods, type ConfigDocument, type Match, type Route } from "@headworks/gateway-contract";
 import { asciiTarget, wireText } from "@headworks/http1";
-import { isPreflight } from "#request/preflight.ts";
+import { isPreflight } from "#request/context.ts";
 import { compileCriteria, holds, type CriteriaRequest } from "./criteria.ts";
-import { compilePathPattern } from "./path-pattern.ts";
-import { NONE } from "./hash-index.ts";
+import {
+  barePrefix,
+  compilePathPattern,
+  hasPrefix,
+  type ParameterSink,
+  parseTemplate,
+  templateTakes,
+} from "./path-template.ts";
+import { NONE, PathIndex } from "./path-index.ts";
 import { HostIndex, hostKey, isForHost, parseMatchHost, routesByHost } from "./host-index.ts";
-import { isOwnPath } from "./own-paths.ts";
-import { PathIndex } from "./path-index.ts";
-import { barePrefix, hasPrefix, parseTemplate, templateTakes, type ParameterSink } from "./path-template.ts";
+import { canonicalTarget, checkPath, isOwnPath, type PathFault } from "./request-path.ts";
 import { faultSentence } from "./path-problems.ts";
-import { canonicalTarget, checkPath, type PathFault } from "./request-path.ts";
 import { compileRewrite } from "./rewrite.ts";
 
 /** A request to explain; only the parts that routing inspects. */

@@ -1,10 +1,259 @@
 import type { Match } from "@headworks/gateway-contract";
 import type { LinearPattern } from "@headworks/linear-pattern";
-import { NONE } from "./hash-index.ts";
-import { compilePathPattern } from "./path-pattern.ts";
-import { barePrefix, type ParameterSink, parseTemplate, templateForm } from "./path-template.ts";
-import { PrefixTable } from "./prefix-table.ts";
-import { TemplateTable } from "./template-table.ts";
+import {
+  barePrefix,
+  compilePathPattern,
+  type ParameterSink,
+  parseTemplate,
+  templateForm,
+  type TemplateSegment,
+} from "./path-template.ts";
+
+/**
+ * Finds the template that matches a path; a static segment takes precedence over a parameter, from left to right.
+ * Takes one lookup per arrangement of parameters in templates of the path's length, however many templates there are.
+ */
+class TemplateTable {
+  readonly #templates: Template[] = [];
+  /** By number of segments; the most static ones first. */
+  readonly #forms: (Form[] | undefined)[] = [];
+  /** Start and end of the segments of the last path, and their hashes. */
+  #starts = new Int32Array(0);
+  #ends = new Int32Array(0);
+  #hashes = new Int32Array(0);
+
+  get isEmpty(): boolean {
+    return this.#templates.length === 0;
+  }
+
+  /** The first of templates that match the same paths wins. */
+  add(segments: readonly TemplateSegment[], route: number): void {
+    this.#makeRoom(segments.length);
+    const form = this.#formOf(segments);
+    const example = `/${segments.map((segment) => (segment.kind === "static" ? segment.text : "x")).join("/")}`;
+    this.#split(example);
+    const hash = this.#staticHash(form);
+    if (hash === undefined || this.#lookUp(form, hash, example) !== undefined) return;
+    const texts = segments.flatMap((segment) => (segment.kind === "static" ? [segment.text] : []));
+    const parameters = segments.flatMap((segment, at) =>
+      segment.kind === "parameter" ? [{ name: segment.name, segment: at }] : [],
+    );
+    form.index.add(hash, this.#templates.push({ route, texts, parameters }) - 1);
+  }
+
+  /** The route whose template matches the path, or {@link NONE}; sets its parameters. */
+  find(path: string, sink: ParameterSink): number {
+    const forms = this.#forms[this.#split(path)];
+    if (forms === undefined) return NONE;
+    for (const form of forms) {
+      const hash = this.#staticHash(form);
+      const template = hash === undefined ? undefined : this.#lookUp(form, hash, path);
+      if (template === undefined) continue;
+      sink.pathParameters = this.#parameters(template, path);
+      return template.route;
+    }
+    return NONE;
+  }
+
+  #formOf(segments: readonly TemplateSegment[]): Form {
+    const key = segments.map(({ kind }) => (kind === "static" ? "0" : "1")).join("");
+    const forms = (this.#forms[segments.length] ??= []);
+    const known = forms.find((form) => form.key === key);
+    if (known !== undefined) return known;
+    const form = { key, isParameter: Uint8Array.from(key, Number), index: new HashIndex() };
+    forms.push(form);
+    forms.sort((one, two) => (one.key < two.key ? -1 : 1));
+    return form;
+  }
+
+  #makeRoom(count: number): void {
+    if (count <= this.#starts.length) return;
+    this.#starts = new Int32Array(count);
+    this.#ends = new Int32Array(count);
+    this.#hashes = new Int32Array(count);
+  }
+
+  /** Splits a path and returns the number of segments, or {@link NONE} if it has more than any template. */
+  #split(path: string): number {
+    let count = 0;
+    let start = 1;
+    let hash = 0;
+    for (let at = 1; at <= path.length; at += 1) {
+      const unit = at === path.length ? SLASH : path.charCodeAt(at);
+      if (unit !== SLASH) {
+        hash = nextHash(hash, unit);
+        continue;
+      }
+      if (count === this.#starts.length) return NONE;
+      this.#starts[count] = start;
+      this.#ends[count] = at;
+      this.#hashes[count] = hash;
+      count += 1;
+      start = at + 1;
+      hash = 0;
+    }
+    return count;
+  }
+
+  /** The hash of the static segments of a form; undefined if a parameter would be empty. */
+  #staticHash({ isParameter }: Form): number | undefined {
+    let hash = 0;
+    for (let at = 0; at < isParameter.length; at += 1) {
+      if (isParameter[at] === 0) hash = nextHash(hash, this.#hashes[at] ?? 0);
+      else if (this.#starts[at] === this.#ends[at]) return undefined;
+    }
+    return hash;
+  }
+
+  #lookUp(form: Form, hash: number, path: string): Template | undefined {
+    for (let place = form.index.first(hash); place !== NONE; place = form.index.next(hash, place)) {
+      const template = this.#templates[form.index.entryAt(place)];
+      if (template !== undefined && this.#fits(template, form, path)) return template;
+    }
+    return undefined;
+  }
+
+  #fits({ texts }: Template, { isParameter }: Form, path: string): boolean {
+    let next = 0;
+    for (let at = 0; at < isParameter.length; at += 1) {
+      if (isParameter[at] === 1) continue;
+      const text = texts[next] ?? "";
+      const start = this.#starts[at] ?? 0;
+      if (text.length !== (this.#ends[at] ?? 0) - start || !path.startsWith(text, start)) return false;
+      next += 1;
+    }
+    return true;
+  }
+
+  #parameters({ parameters }: Template, path: string): Record<string, string> {
+    const found = Object.create(null) as Record<string, string>;
+    for (const { name, segment } of parameters) found[name] = path.slice(this.#starts[segment], this.#ends[segment]);
+    return found;
+  }
+}
+
+/** Finds all prefixes of a path at segment boundaries in one pass. */
+class PrefixTable {
+  readonly #index = new HashIndex();
+  readonly #prefixes: string[] = [];
+  readonly #values: number[] = [];
+  /** Segments of the longest prefix. */
+  #deepest = 0;
+  #rootValue = NONE;
+  /** Values of the prefixes found by the last `find`, the shortest first. */
+  readonly found: number[] = [];
+
+  /**
+   * A prefix begins with a slash and ends without one; the empty one matches every path. The first of equal ones
+   * wins.
+   */
+  add(prefix: string, value: number): void {
+    if (prefix === "") {
+      if (this.#rootValue === NONE) this.#rootValue = value;
+      return;
+    }
+    const hash = hashOf(prefix);
+    if (this.#entry(hash, prefix, prefix.length) !== NONE) return;
+    this.#prefixes.push(prefix);
+    this.#values.push(value);
+    this.#index.add(hash, this.#prefixes.length - 1);
+    this.#deepest = Math.max(this.#deepest, prefix.split("/").length - 1);
+  }
+
+  /** Fills `found` and returns the number of valid elements. */
+  find(path: string): number {
+    let count = 0;
+    if (this.#rootValue !== NONE) this.found[count++] = this.#rootValue;
+    let depth = this.#deepest;
+    let hash = 0;
+    for (let at = 1; depth > 0 && at <= path.length; at += 1) {
+      const unit = at === path.length ? SLASH : path.charCodeAt(at);
+      if (unit === SLASH) {
+        const entry = this.#entry(hash, path, at);
+        if (entry !== NONE) this.found[count++] = this.#values[entry] ?? NONE;
+        depth -= 1;
+      }
+      hash = nextHash(hash, unit);
+    }
+    return count;
+  }
+
+  /** The prefix with that hash that equals the path up to `end`. */
+  #entry(hash: number, path: string, end: number): number {
+    for (let place = this.#index.first(hash); place !== NONE; place = this.#index.next(hash, place)) {
+      const entry = this.#index.entryAt(place);
+      const prefix = this.#prefixes[entry] ?? "";
+      if (prefix.length === end && path.startsWith(prefix)) return entry;
+    }
+    return NONE;
+  }
+}
+
+export const NONE = -1;
+
+/**
+ * A multimap from hashes to numbers in two flat arrays: a table of thousands stays in the processor's cache, and a
+ * lookup creates no substring of a path. Clients choose the hashed text, so compare the entries found.
+ */
+export class HashIndex {
+  #hashes = new Int32Array(16);
+  /** Entries plus one; 0 for an empty slot. */
+  #entries = new Int32Array(16);
+  #count = 0;
+
+  /** `entry` must not be negative. Several entries may have the same hash. */
+  add(hash: number, entry: number): void {
+    if (2 * (this.#count + 1) > this.#hashes.length) this.#grow();
+    let place = this.#home(hash);
+    while (this.#entries[place] !== 0) place = this.#after(place);
+    this.#hashes[place] = hash;
+    this.#entries[place] = entry + 1;
+    this.#count += 1;
+  }
+
+  /** The slot of the first entry with that hash, or {@link NONE}. */
+  first(hash: number): number {
+    return this.#seek(hash, this.#home(hash));
+  }
+
+  /** The slot of the next entry with the same hash. */
+  next(hash: number, place: number): number {
+    return this.#seek(hash, this.#after(place));
+  }
+
+  entryAt(place: number): number {
+    return (this.#entries[place] ?? 0) - 1;
+  }
+
+  #seek(hash: number, from: number): number {
+    let place = from;
+    while (this.#entries[place] !== 0) {
+      if (this.#hashes[place] === hash) return place;
+      place = this.#after(place);
+    }
+    return NONE;
+  }
+
+  /** Fibonacci hashing: neighbouring hashes, such as those of numbered names, are spread. */
+  #home(hash: number): number {
+    return (Math.imul(hash, 0x9e37_79b1) >>> 8) & (this.#hashes.length - 1);
+  }
+
+  #after(place: number): number {
+    return (place + 1) & (this.#hashes.length - 1);
+  }
+
+  #grow(): void {
+    const hashes = this.#hashes;
+    const entries = this.#entries;
+    this.#hashes = new Int32Array(hashes.length * 2);
+    this.#entries = new Int32Array(hashes.length * 2);
+    this.#count = 0;
+    for (const [place, entry] of entries.entries()) {
+      if (entry !== 0) this.add(hashes[place] ?? 0, entry - 1);
+    }
+  }
+}
 
 /**
  * Patterns in declaration order, grouped by the literal segments that every match begins with: a path is compared
@@ -157,4 +406,32 @@ function foundBy({ route, pattern }: PatternRoute, path: string): FoundPattern |
     if (value !== undefined) parameters[name] = value;
   }
   return { route, parameters };
+}
+
+/** The hash of a text is that of its code units in order, starting with 0. */
+export function nextHash(hash: number, unit: number): number {
+  return (Math.imul(hash, 31) + unit) | 0;
+}
+
+/** Without the leading slash, which all have. */
+function hashOf(prefix: string): number {
+  let hash = 0;
+  for (let at = 1; at < prefix.length; at += 1) hash = nextHash(hash, prefix.charCodeAt(at));
+  return hash;
+}
+
+interface Template {
+  readonly route: number;
+  /** The static segments, in order. */
+  readonly texts: readonly string[];
+  readonly parameters: readonly { readonly name: string; readonly segment: number }[];
+}
+
+/** Templates with parameters in the same segments: one lookup decides among all of them. */
+interface Form {
+  /** `isParameter` as text; sorts the most static forms first. */
+  readonly key: string;
+  /** For each segment 1 if it is a parameter. */
+  readonly isParameter: Uint8Array;
+  readonly index: HashIndex;
 }

@@ -1,4 +1,11 @@
+import { compilePattern, type LinearPattern } from "@headworks/linear-pattern";
 import { canonicalTarget } from "./request-path.ts";
+
+/**
+ * Work limit of a pattern for one path: enough for the longest path under any usual pattern; others would delay all
+ * other requests.
+ */
+const MAX_WORK = 500_000;
 
 /** One segment of an exact path: literal text, or the name of a parameter. */
 export type TemplateSegment =
@@ -67,4 +74,9 @@ export function barePrefix(prefix: string): string {
 /** Whether the path is the bare prefix, or continues after it with a slash: `/v1` matches `/v1/x`, not `/v10`. */
 export function hasPrefix(path: string, bare: string): boolean {
   return path.startsWith(bare) && (path.length === bare.length || path.charCodeAt(bare.length) === 0x2f);
+}
+
+/** Compiles a pattern that runs on paths of clients. */
+export function compilePathPattern(source: string): LinearPattern {
+  return compilePattern(source, "", MAX_WORK);
 }

@@ -1,3 +1,9 @@
+import type { ConfigDocument } from "@headworks/gateway-contract";
+
+const OWN_PATHS: ReadonlySet<string> = new Set(["/healthz", "/readyz"]);
+
+const METRICS_PATH = "/metrics";
+
 /** Why a request target is refused before routing. */
 export type PathFault =
   | "empty"
@@ -160,4 +166,9 @@ function hexDigit(code: number): number {
   if (code >= 0x30 && code <= 0x39) return code - 0x30;
   const lower = code | 0x20;
   return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : -1;
+}
+
+/** Whether the gateway serves a path itself, before routing; `/metrics` only if a listener has it. */
+export function isOwnPath(path: string, { listeners = [] }: Partial<Pick<ConfigDocument, "listeners">>): boolean {
+  return OWN_PATHS.has(path) || (path === METRICS_PATH && listeners.some(({ metrics }) => metrics === true));
 }

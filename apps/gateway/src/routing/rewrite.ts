@@ -1,8 +1,8 @@
 import type { Rewrite, Route } from "@headworks/gateway-contract";
-import { compilePathPattern } from "./path-pattern.ts";
-import { barePrefix, hasPrefix } from "./path-template.ts";
+import { barePrefix, compilePathPattern, hasPrefix } from "./path-template.ts";
 import { checkPath } from "./request-path.ts";
-import { parseSubstitution, type SubstitutionPiece } from "./substitution.ts";
+
+const REFERENCE = /\$(?:([0-9]+)|([A-Za-z_][A-Za-z0-9_]*)|\{(?:([0-9]+)|([A-Za-z_][A-Za-z0-9_]*))\})/g;
 
 /** The parts of a request that a rewrite inspects; a `RequestContext` has them. */
 export interface RewriteRequest {
@@ -78,4 +78,26 @@ function join(start: string, rest: string): string {
   let at = 1;
   while (rest.charCodeAt(at) === 0x2f) at += 1;
   return start + rest.slice(start === "" ? at - 1 : at);
+}
+
+/** A piece of a substitution: text, or a reference to a group or a path parameter. */
+type SubstitutionPiece =
+  | { readonly kind: "text"; readonly text: string }
+  | { readonly kind: "group"; readonly number: number }
+  | { readonly kind: "name"; readonly name: string };
+
+/** Parses `$1`, `${1}`, `$name` and `${name}`; any other `$` is literal. `$0` is the whole match. */
+export function parseSubstitution(source: string): readonly SubstitutionPiece[] {
+  const pieces: SubstitutionPiece[] = [];
+  let at = 0;
+  for (const match of source.matchAll(REFERENCE)) {
+    if (match.index > at) pieces.push({ kind: "text", text: source.slice(at, match.index) });
+    const number = match[1] ?? match[3];
+    const name = match[2] ?? match[4];
+    if (number !== undefined) pieces.push({ kind: "group", number: Number(number) });
+    else if (name !== undefined) pieces.push({ kind: "name", name });
+    at = match.index + match[0].length;
+  }
+  if (at < source.length) pieces.push({ kind: "text", text: source.slice(at) });
+  return pieces;
 }

@@ -1,11 +1,9 @@
 import type { CompiledRoute, RouteTable } from "#request/generation.ts";
-import type { RequestContext } from "#request/context.ts";
+import { asksAhead, type RequestContext } from "#request/context.ts";
 import { askedOrigin } from "#request/forwarded-fields.ts";
-import { asksAhead } from "#request/preflight.ts";
 import { allHold, compileCriteria, type Criterion } from "./criteria.ts";
-import { NONE } from "./hash-index.ts";
+import { NONE, PathIndex, UNDECIDED } from "./path-index.ts";
 import { HostIndex, routesByHost } from "./host-index.ts";
-import { PathIndex, UNDECIDED } from "./path-index.ts";
 
 /**
  * Compiles the routes of a document, in declaration order. Of the routes for the request's listener and scheme, those

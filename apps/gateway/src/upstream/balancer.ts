@@ -113,7 +113,9 @@ function ringOf(endpoints: readonly Endpoint[]): RingNode[] {
   const ring: RingNode[] = [];
   for (const endpoint of endpoints) {
     const nodes = Math.max(1, Math.floor(perUnit * endpoint.weight));
-    for (let node = 0; node < nodes; node++) ring.push({ position: ringPositionOf(`${endpoint.key}#${node}`), endpoint });
+    for (let node = 0; node < nodes; node++) {
+      ring.push({ position: ringPositionOf(`${endpoint.key}#${node}`), endpoint });
+    }
   }
   return ring.sort((a, b) => a.position - b.position);
 }

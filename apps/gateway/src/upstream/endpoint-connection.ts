@@ -48,7 +48,8 @@ export function connectEndpoint(options: EndpointConnectionOptions, handler: Con
  * it.
  */
 export function connectHttp2Endpoint(options: EndpointConnectionOptions, handler: AttemptHandler): () => void {
-  const socket = options.tls === undefined ? connect(targetOf(options)) : connectTls(secureTargetOf(options, options.tls, "h2"));
+  const socket =
+    options.tls === undefined ? connect(targetOf(options)) : connectTls(secureTargetOf(options, options.tls, "h2"));
   return attempt(socket, options, handler, () =>
     socket instanceof TLSSocket && socket.alpnProtocol !== "h2" ? "the endpoint does not speak HTTP/2" : undefined,
   );

@@ -1,6 +1,6 @@
 import type { PassiveHealth } from "@headworks/gateway-contract";
 import { hostPortText } from "@headworks/host-patterns";
-import { Trials } from "./trials.ts";
+import { Trials } from "./circuit-breaker.ts";
 import type { EndpointState } from "./upstream-group.ts";
 
 /** Passive health parameters with defaults applied; undefined while it is off. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { Trials } from "./trials.ts";
+import { Trials } from "./circuit-breaker.ts";
 
 test("trials: a slot is free when a trial ends or its time is over, and each ends once", () => {
   const trials = new Trials();

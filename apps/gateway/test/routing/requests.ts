@@ -5,7 +5,7 @@ import { pino } from "pino";
 import { RequestContext } from "#request/context.ts";
 import type { CompiledRoute, Generation } from "#request/generation.ts";
 import type { ResponseOrigin, Decorator } from "#request/phases.ts";
-import { TrustedProxies } from "#request/trusted-proxies.ts";
+import { TrustedProxies } from "#request/client-identity.ts";
 import type { GatewaySlice, IssueReport } from "#slice.ts";
 
 /** What a test says of a request; everything else is plain. */

@@ -10,7 +10,7 @@ import { pino } from "pino";
 import { EgressDialer } from "#egress/egress-dialer.ts";
 import { RequestContext } from "#request/context.ts";
 import type { Gate, Verdict } from "#request/phases.ts";
-import { TrustedProxies } from "#request/trusted-proxies.ts";
+import { TrustedProxies } from "#request/client-identity.ts";
 import type { CompileScope } from "#slice.ts";
 import { createConsumers } from "./consumers.slice.ts";
 

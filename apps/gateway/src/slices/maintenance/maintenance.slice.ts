@@ -1,5 +1,5 @@
 import type { Route } from "@headworks/gateway-contract";
-import { isPreflight } from "#request/preflight.ts";
+import { isPreflight } from "#request/context.ts";
 import type { Gate, Refusal } from "#request/phases.ts";
 import type { GatewaySlice } from "#slice.ts";
 

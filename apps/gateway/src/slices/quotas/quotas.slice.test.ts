@@ -5,12 +5,11 @@ import { FakeClock, temporaryDirectory } from "@headworks/testkit";
 import { pino } from "pino";
 import { RequestContext } from "#request/context.ts";
 import type { Gate, Verdict } from "#request/phases.ts";
-import { TrustedProxies } from "#request/trusted-proxies.ts";
+import { TrustedProxies } from "#request/client-identity.ts";
 import type { CompileScope, IssueReport } from "#slice.ts";
 import { openStateStore } from "#storage/open-state-store.ts";
 import type { ChargeResult, StateStore } from "#storage/state-store.ts";
-import { quotas, usageJson } from "./quotas.slice.ts";
-import type { QuotasSlice, UsageRecord } from "./quotas.slice.ts";
+import { quotas, type QuotasSlice, usageJson, type UsageRecord } from "./quotas.slice.ts";
 
 const MARCH = Date.UTC(2026, 2, 10, 12);
 const S = 1000;

@@ -1,7 +1,6 @@
 import { fieldValue, type RawFields } from "@headworks/http1";
 import type { RequestContext } from "#request/context.ts";
-import type { FinishedRequest } from "#request/phases.ts";
-import type { AttemptTrace, RequestTrace } from "#request/request-trace.ts";
+import type { AttemptTrace, FinishedRequest, RequestTrace } from "#request/phases.ts";
 import type { Attributes, Span } from "./span.ts";
 import { randomId, setTraceParent, type TraceParent } from "./trace-context.ts";
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { TrustedProxies } from "./trusted-proxies.ts";
+import { TrustedProxies } from "./client-identity.ts";
 
 const CASES: readonly [string, string[], string, string[], string][] = [
   ["no trusted proxies: the peer is the client", [], "10.0.0.1", ["X-Forwarded-For", "1.2.3.4"], "10.0.0.1"],
