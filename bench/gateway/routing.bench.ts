@@ -11,7 +11,7 @@
 import { NO_BODY } from "@headworks/http1";
 import { RequestContext } from "../../apps/gateway/src/request/context.ts";
 import type { CompiledRoute, Generation, RouteTable } from "../../apps/gateway/src/request/generation.ts";
-import { TrustedProxies } from "../../apps/gateway/src/request/trusted-proxies.ts";
+import { TrustedProxies } from "../../apps/gateway/src/request/client-identity.ts";
 import { checkPath } from "../../apps/gateway/src/routing/request-path.ts";
 import { compileRouteTable } from "../../apps/gateway/src/routing/route-table.ts";
 
