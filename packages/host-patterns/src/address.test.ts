@@ -65,7 +65,7 @@ const addressLike = fc.oneof(
   fc.string({ maxLength: 12 }),
 );
 
-test("an address is what node takes for one", () => {
+test("an address is what node accepts as one", () => {
   fc.assert(
     fc.property(addressLike, (text) => {
       const withoutZone = !text.includes("%") && !text.startsWith("[");
@@ -75,7 +75,7 @@ test("an address is what node takes for one", () => {
   );
 });
 
-test("canonical text is the one that URLs have, and reads back as the same address", () => {
+test("canonical text is that of URLs, and parses to the same address", () => {
   fc.assert(
     fc.property(fc.ipV6(), (text) => {
       const address = parseAddress(text);
@@ -115,7 +115,7 @@ const nearbyV6 = fc
   .array(fc.constantFrom("0", "1", "ffff", "fd00"), { minLength: 8, maxLength: 8 })
   .map((groups) => groups.join(":"));
 
-test("a network holds what node's BlockList says it holds", () => {
+test("a network contains what node's BlockList contains", () => {
   const both = fc.oneof(
     nearbyV4,
     nearbyV6,
@@ -135,14 +135,15 @@ test("a network holds what node's BlockList says it holds", () => {
       assert.ok(network && address);
       const contains = networkContains(network, address);
       hits += Number(contains);
-      // BlockList takes a short IPv6 prefix of zeros for every IPv4 address; here IPv6 networks hold IPv6 only.
+      // BlockList matches a short IPv6 prefix of zeros against every IPv4 address; here IPv6 networks contain IPv6
+      // only.
       const isOtherFamily = family === "ipv6" && isIPv4(text);
       const expected = !isOtherFamily && list.check(text, isIPv4(text) ? "ipv4" : "ipv6");
       assert.equal(contains, expected, `${base}/${prefix} ${text}`);
     }),
     { numRuns: 3000 },
   );
-  assert.ok(hits > 100, "the generators reach both answers");
+  assert.ok(hits > 100, "the generators reach both results");
 });
 
 const kinds: [text: string, kind: "loopback" | "private" | "unspecified" | "other"][] = [

@@ -1,4 +1,4 @@
-/** An IP address. `value` has 128 bits; IPv4 stands in it as IPv4-mapped IPv6 (`::ffff:a.b.c.d`). */
+/** An IP address. `value` has 128 bits; IPv4 is stored as IPv4-mapped IPv6 (`::ffff:a.b.c.d`). */
 export interface IpAddress {
   version: 4 | 6;
   value: bigint;
@@ -13,7 +13,7 @@ const mappedPrefix = 0xffffn << 32n;
 const DOT = 0x2e;
 const ZERO = 0x30;
 
-/** Whether a 128-bit value lies in ::ffff:0:0/96 (RFC 4291 section 2.5.5.2). */
+/** Whether a 128-bit value is in ::ffff:0:0/96 (RFC 4291 section 2.5.5.2). */
 const isMapped = (value: bigint): boolean => value >> 32n === 0xffffn;
 
 /**
@@ -33,7 +33,7 @@ export function parseAddress(text: string): IpAddress | undefined {
   return value === undefined ? undefined : { version: 6, value };
 }
 
-/** Digit by digit: every host that is asked for is looked at as an address first. */
+/** Digit by digit for speed: every requested host is tried as an address first. */
 function ipv4Value(text: string): number | undefined {
   let value = 0;
   let dots = 0;
@@ -47,7 +47,7 @@ function ipv4Value(text: string): number | undefined {
       continue;
     }
     const digit = code - ZERO;
-    // Behind a leading zero comes nothing: what has one is octal to some.
+    // No digit may follow a leading zero, which some programs read as octal.
     if (digit < 0 || digit > 9 || octet === 0) return undefined;
     octet = octet === -1 ? digit : octet * 10 + digit;
     if (octet > 255) return undefined;
@@ -96,7 +96,10 @@ export function formatAddress(address: IpAddress): string {
   return length < 2 ? hex(groups) : `${hex(groups.slice(0, start))}::${hex(groups.slice(start + length))}`;
 }
 
-/** The same, with an IPv4-mapped address as the IPv4 address that it means: one text for each peer (RFC 4291, 2.5.5.2). */
+/**
+ * As {@link formatAddress}, but an IPv4-mapped address becomes the IPv4 address: one text per peer (RFC 4291,
+ * 2.5.5.2).
+ */
 export function formatPlainAddress({ value, version }: IpAddress): string {
   return formatAddress({ value, version: isMapped(value) ? 4 : version });
 }
@@ -134,8 +137,8 @@ export function parseNetwork(text: string): IpNetwork | undefined {
 }
 
 /**
- * Whether the network holds the address. IPv4 and its IPv4-mapped IPv6 form are one address, except that an IPv6
- * network wider than ::ffff:0:0/96, such as `::/0`, does not hold plain IPv4.
+ * Whether the network contains the address. IPv4 and its IPv4-mapped IPv6 form are one address, except that an IPv6
+ * network wider than ::ffff:0:0/96, such as `::/0`, does not contain plain IPv4.
  */
 export function networkContains(network: IpNetwork, address: IpAddress): boolean {
   if (address.version === 4 && network.prefixBits < 96) return false;
@@ -163,15 +166,14 @@ function isIn(list: readonly IpNetwork[], text: string): boolean {
   return address !== undefined && list.some((network) => networkContains(network, address));
 }
 
-/** 127.0.0.0/8 or ::1, also IPv4-mapped. False for names and for text that is no address. */
+/** 127.0.0.0/8 or ::1, also IPv4-mapped. False for names and other texts. */
 export const isLoopback = (address: string): boolean => isIn(loopbackNetworks, address);
 
 /**
- * An address of a network that is not the public internet: RFC 1918, link-local, carrier-grade NAT (RFC 6598), unique
- * local and site-local IPv6; also IPv4-mapped. Loopback is not among them. False for names and for text that is no
- * address.
+ * An address outside the public internet: RFC 1918, link-local, carrier-grade NAT (RFC 6598), unique local and
+ * site-local IPv6; also IPv4-mapped. Excludes loopback. False for names and other texts.
  */
 export const isPrivate = (address: string): boolean => isIn(privateNetworks, address);
 
-/** 0.0.0.0 or ::, also IPv4-mapped. False for names and for text that is no address. */
+/** 0.0.0.0 or ::, also IPv4-mapped. False for names and other texts. */
 export const isUnspecified = (address: string): boolean => isIn(unspecifiedNetworks, address);

@@ -1,13 +1,13 @@
 import { formatAddress, parseAddress } from "./address.ts";
 
 const plainName = /^[a-z0-9_-]+(?:\.[a-z0-9_-]+)*$/;
-/** What the WHATWG URL parser would read as an IPv4 address, and getaddrinfo often too: `127.1`, `0x7f000001`. */
+/** Texts that the WHATWG URL parser, and often getaddrinfo, read as an IPv4 address: `127.1`, `0x7f000001`. */
 const numericEnd = /(?:^|\.)(?:[0-9]+|0x[0-9a-f]*)$/;
 
 /**
- * One spelling for each host, for comparing: lower case, no trailing dot, IDNs as A-labels, addresses in canonical
- * text without brackets or zone (also shorthand IPv4 such as `127.1`). Total: what cannot be converted comes back in
- * lower case. Takes a host without a port.
+ * The canonical spelling of a host without port, for comparison: lower case, no trailing dot, IDNs as A-labels,
+ * addresses in canonical text without brackets or zone (also shorthand IPv4 such as `127.1`). Never fails: texts that
+ * cannot be converted are returned in lower case.
  */
 export function canonicalHost(host: string): string {
   let text = host.toLowerCase();
@@ -19,7 +19,7 @@ export function canonicalHost(host: string): string {
   return text;
 }
 
-/** A host with its A-labels (RFC 5890) as the letters that they stand for; labels that cannot be read stay. */
+/** A host with its A-labels (RFC 5890) decoded; invalid labels stay. */
 export function unicodeHost(host: string): string {
   if (!/xn--/i.test(host)) return host;
   return host
@@ -30,7 +30,7 @@ export function unicodeHost(host: string): string {
 
 const MAX_LABEL_LENGTH = 63;
 
-/** Bootstring with the parameters of Punycode (RFC 3492 section 6.2); undefined for what is none. */
+/** Bootstring with the parameters of Punycode (RFC 3492 section 6.2); undefined for invalid text. */
 function punycodeDecoded(text: string): string | undefined {
   if (text === "" || text.length > MAX_LABEL_LENGTH) return undefined;
   const delimiter = text.lastIndexOf("-");
@@ -68,7 +68,7 @@ function adaptedBias(delta: number, length: number, isFirst: boolean): number {
   return bias + Math.floor((36 * rest) / (rest + 38));
 }
 
-/** The host as the URL standard's host parser writes it: A-labels, canonical IPv4. Undefined when it refuses. */
+/** The host in the spelling of the URL standard's host parser: A-labels, canonical IPv4. Undefined if it fails. */
 function throughUrl(text: string): string | undefined {
   if (/[\x00-\x20\x7f#%/:<>?@[\\\]^|]/.test(text)) return undefined;
   try {

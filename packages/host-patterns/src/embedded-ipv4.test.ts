@@ -38,7 +38,7 @@ for (const [text, embedded, what] of cases) {
   });
 }
 
-test("whatever IPv4 address is put into a translated form is found in it", () => {
+test("every IPv4 address embedded in a translated form is found", () => {
   fc.assert(
     fc.property(fc.ipV4(), (ipv4) => {
       const [a = 0, b = 0, c = 0, d = 0] = ipv4.split(".").map(Number);

@@ -7,11 +7,11 @@ const mapped = (ipv4: bigint): IpAddress => ({ version: 4, value: (0xffffn << 32
 const startsWith = (value: bigint, bits: number, prefix: bigint): boolean => value >> BigInt(128 - bits) === prefix;
 
 /**
- * IPv4 addresses that packets to an IPv6 address may end at, because a translator or tunnel on the way takes them out of
- * it: NAT64 64:ff9b::/96 (RFC 6052) and 64:ff9b:1::/48 (RFC 8215, read as a /96), IPv4-translated ::ffff:0:0:0/96 (RFC
- * 7915), IPv4-compatible ::/96 (RFC 4291 section 2.5.5.1), 6to4 2002::/16 (RFC 3056), Teredo 2001::/32 (RFC 4380: its
- * server and its client) and ISATAP interface identifiers (RFC 5214). Empty for IPv4, which IPv4-mapped addresses are
- * too, and for :: and ::1.
+ * IPv4 addresses that packets to an IPv6 address may reach, because a translator or tunnel extracts them: NAT64
+ * 64:ff9b::/96 (RFC 6052) and 64:ff9b:1::/48 (RFC 8215, read as a /96), IPv4-translated ::ffff:0:0:0/96 (RFC 7915),
+ * IPv4-compatible ::/96 (RFC 4291 section 2.5.5.1), 6to4 2002::/16 (RFC 3056), Teredo 2001::/32 (RFC 4380: its server
+ * and its client) and ISATAP interface identifiers (RFC 5214). Empty for IPv4 including IPv4-mapped addresses, and
+ * for :: and ::1.
  */
 export function embeddedIpv4(address: IpAddress): IpAddress[] {
   const { version, value } = address;

@@ -63,7 +63,7 @@ for (const [text, issue] of bad) {
   });
 }
 
-test("what is taken apart can be put together, and any text is answered", () => {
+test("parsed hosts can be formatted again, and any text is handled", () => {
   fc.assert(
     fc.property(fc.oneof(fc.string(), fc.stringMatching(/^[a-z.:[\]@%0-9]{1,12}$/)), (text) => {
       const result = parseHostPort(text);

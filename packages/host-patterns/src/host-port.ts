@@ -4,15 +4,15 @@ import { canonicalHost } from "./canonical-host.ts";
 /** The longest host name DNS can carry in text form (RFC 1035). */
 export const maxHostNameLength = 253;
 
-/** A host without brackets and the port, when one was written. */
+/** A host without brackets, and the port if there is one. */
 export interface HostPort {
   host: string;
   port: number | undefined;
 }
 
 /**
- * `host:port` as URLs and Host fields have it, IPv6 in brackets; without the port where it is the one that a scheme
- * implies. {@link parseHostPort} takes it apart.
+ * `host:port` as in URLs and Host fields, IPv6 in brackets, without the scheme's default port. The inverse of {@link
+ * parseHostPort}.
  */
 export function hostPortText(host: string, port: number, impliedPort?: number): string {
   const name = host.includes(":") ? `[${host}]` : host;
@@ -21,8 +21,8 @@ export function hostPortText(host: string, port: number, impliedPort?: number): 
 
 /**
  * Splits `host`, `host:port`, `[v6]` or `[v6]:port` (RFC 3986 section 3.2.2, stricter): no user information, no empty
- * or padded port, ports 1 to 65535, IPv6 only in brackets. The host comes back in lower case, IDNs as A-labels; a
- * trailing dot and an IPv6 zone stay. Answers a sentence as `issue` for everything else; never throws.
+ * or padded port, ports 1 to 65535, IPv6 only in brackets. The host is returned in lower case, IDNs as A-labels; a
+ * trailing dot and an IPv6 zone stay. Returns a sentence as `issue` for anything else; never throws.
  */
 export function parseHostPort(text: string): HostPort | { issue: string } {
   if (text === "") return { issue: "The host is missing." };
@@ -40,7 +40,7 @@ export function parseHostPort(text: string): HostPort | { issue: string } {
 function bracketed(text: string): HostPort | { issue: string } {
   const end = text.indexOf("]");
   if (end === -1) return { issue: "The closing bracket of the IPv6 address is missing." };
-  // RFC 6874 writes the zone's percent sign as %25 inside URLs; people and systems write it bare.
+  // RFC 6874 writes the zone's percent sign as %25 inside URLs; users and systems write it bare.
   const host = text.slice(1, end).replace("%25", "%").toLowerCase();
   const zone = host.indexOf("%");
   if (
@@ -48,12 +48,12 @@ function bracketed(text: string): HostPort | { issue: string } {
     parseAddress(host) === undefined ||
     (zone !== -1 && !/^%[a-z0-9._~-]+$/.test(host.slice(zone)))
   ) {
-    return { issue: "What is in the brackets is not an IPv6 address." };
+    return { issue: "The text in brackets is not an IPv6 address." };
   }
   return withPort(host, text.slice(end + 1));
 }
 
-/** `rest` is what follows the host: nothing, or a colon and the port. */
+/** `rest` follows the host: empty, or a colon and the port. */
 function withPort(host: string, rest: string): HostPort | { issue: string } {
   if (rest === "") return { host, port: undefined };
   if (!rest.startsWith(":")) return { issue: "Only a port may follow the closing bracket." };

@@ -7,7 +7,7 @@ const allStyles: PatternStyle[] = ["block-list", "focus", "ignored", "bypass"];
 const withBelow: PatternStyle[] = ["block-list", "ignored", "bypass"];
 const withApex: PatternStyle[] = ["ignored", "bypass"];
 
-/** Which styles match; all others must not. */
+/** Styles in which the pattern matches. */
 const cases: [pattern: string, host: string, styles: PatternStyle[]][] = [
   ["example.com", "example.com", allStyles],
   ["example.com", "EXAMPLE.com.", allStyles],
@@ -111,7 +111,7 @@ test("an empty list matches nothing", () => {
   for (const style of allStyles) assert.equal(compileHostPatterns([], style).matches("example.com"), false);
 });
 
-test("the first matching pattern of the list is found, whatever its kind", () => {
+test("the first matching pattern of the list is found, of any kind", () => {
   const patterns = ["*exam*", "a.example.com", "*.example.com", "example.com", "*"];
   const host = "a.example.com";
   for (let start = 0; start < patterns.length; start += 1) {
@@ -122,7 +122,7 @@ test("the first matching pattern of the list is found, whatever its kind", () =>
   assert.equal(compileHostPatterns(["10.*", "10.0.0.0/8"], "bypass").find("10.0.0.1"), "10.*");
 });
 
-/** The meaning of patterns, in the plainest way; for lower-case ASCII names only. */
+/** A naive implementation, for lower-case ASCII names only. */
 function naiveMatch(pattern: string, host: string, style: PatternStyle): boolean {
   const covers = (name: string): boolean => host === name || host.endsWith(`.${name}`);
   if (pattern.startsWith(".")) return covers(pattern.slice(1));
@@ -138,7 +138,7 @@ function naiveMatch(pattern: string, host: string, style: PatternStyle): boolean
   return new RegExp(`^${source}$`, "s").test(host);
 }
 
-test("lists of any patterns find what trying one after the other finds", () => {
+test("a compiled list finds the same pattern as trying one after the other", () => {
   const label = fc.stringMatching(/^[abx]{1,2}$/);
   const name = fc.array(label, { minLength: 1, maxLength: 4 }).map((labels) => labels.join("."));
   const starred = fc
@@ -159,10 +159,10 @@ test("lists of any patterns find what trying one after the other finds", () => {
     }),
     { numRuns: 5000 },
   );
-  assert.ok(hits > 500, "the generators reach both answers");
+  assert.ok(hits > 500, "the generators reach both results");
 });
 
-test("any text compiles, and any host is answered", () => {
+test("any text compiles, and any host is handled", () => {
   fc.assert(
     fc.property(fc.array(fc.string({ unit: "grapheme" })), fc.string({ unit: "grapheme" }), (patterns, host) => {
       const matcher = compileHostPatterns(patterns, "block-list");
@@ -177,7 +177,7 @@ test("any text compiles, and any host is answered", () => {
   );
 });
 
-/** The best of several rounds, nanoseconds per look-up; the best is the least disturbed by other processes. */
+/** The best of several rounds, nanoseconds per lookup, which other processes disturb least. */
 function lookUpNs(patterns: readonly string[], hosts: readonly string[]): number {
   const matcher = compileHostPatterns(patterns, "block-list");
   const rounds = Array.from({ length: 12 }, () => {
@@ -212,7 +212,7 @@ test("a hostile glob and host take time in proportion to their length", () => {
   assert.ok(Math.min(...rounds) < 500, `${Math.min(...rounds)} ms; backtracking or rescanning needs minutes`);
 });
 
-test("A-labels are read as the letters they stand for, and nothing else is changed", () => {
+test("A-labels are decoded, and nothing else is changed", () => {
   const cases = [
     ["xn--e1afmkfd.xn--p1ai", "пример.рф"],
     ["XN--Bcher-kva.example.", "bücher.example."],

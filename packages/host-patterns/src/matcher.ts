@@ -3,8 +3,8 @@ import { canonicalHost } from "./canonical-host.ts";
 import { parseHostPattern } from "./pattern.ts";
 
 /**
- * Finds which of many literal texts occur in a text, in one pass whatever their number (Aho and Corasick, 1975).
- * Each literal carries a number; several literals may be equal.
+ * Finds all of many literals that occur in a text in one pass (Aho and Corasick, 1975). Each literal carries a
+ * number; several literals may be equal.
  */
 export class LiteralSearch {
   /** Transitions; the key is `node * 65536 + char code`. */
@@ -36,7 +36,7 @@ export class LiteralSearch {
     this.#found[node]?.push(number);
   }
 
-  /** Sets fallbacks level by level; a child's needs those of all shallower nodes. */
+  /** Sets fallbacks level by level; those of a child depend on all shallower nodes. */
   #link(): void {
     const edges = new Map<number, [code: number, child: number][]>();
     for (const [key, child] of this.#next) {
@@ -73,7 +73,7 @@ export class LiteralSearch {
       const isEnd = (this.#found[node] ?? []).length > 0;
       for (let at = isEnd ? node : (this.#alsoFound[node] ?? 0); at !== 0; at = this.#alsoFound[at] ?? 0) {
         reported ??= new Set();
-        // What follows along the fallbacks was reported together with this node.
+        // The rest of the fallbacks was reported together with this node.
         if (reported.has(at)) break;
         reported.add(at);
         for (const number of this.#found[at] ?? []) onFound(number);
@@ -82,19 +82,7 @@ export class LiteralSearch {
   }
 }
 
-/**
- * How the users of patterns differ:
- *
- * | style | `domain` | `*.domain` |
- * |---|---|---|
- * | `block-list` | itself and below | below |
- * | `focus` | itself | below |
- * | `ignored` (ignored and passthrough domains) | itself and below | itself and below |
- * | `bypass` (hosts reached without the upstream proxy) | itself and below | itself and below |
- *
- * In all styles `.domain` is itself and below, any other `*` makes an anchored glob whose stars also cross dots, and
- * addresses and CIDR networks match addresses only.
- */
+/** Differences between the users of patterns: */
 export type PatternStyle = "block-list" | "focus" | "ignored" | "bypass";
 
 const styles: Readonly<Record<PatternStyle, { nameCoversBelow: boolean; starCoversItself: boolean }>> = {
@@ -104,18 +92,18 @@ const styles: Readonly<Record<PatternStyle, { nameCoversBelow: boolean; starCove
   bypass: { nameCoversBelow: true, starCoversItself: true },
 };
 
-/** A compiled list. Hosts come without a port; see {@link canonicalHost} for what spelling does not matter. */
+/** A compiled list. Hosts are without port; see {@link canonicalHost} for equivalent spellings. */
 export interface HostMatcher {
   matches(host: string): boolean;
-  /** The first pattern of the list that matches, as it was written. */
+  /** The first matching pattern, as written. */
   find(host: string): string | undefined;
-  /** Patterns that could not be read and therefore never match. */
+  /** Invalid patterns, which never match. */
   readonly issues: readonly { pattern: string; issue: string }[];
 }
 
 /**
- * Compiles a list once, so that one look-up costs about the same for one pattern and for thousands. Never throws;
- * whoever must not fail open has to look at `issues`.
+ * Compiles a list, so that a lookup costs about the same for one pattern and for thousands. Never throws; a caller
+ * that must not fail open has to check `issues`.
  */
 export function compileHostPatterns(patterns: readonly string[], style: PatternStyle): HostMatcher {
   const { nameCoversBelow, starCoversItself } = styles[style];
@@ -193,7 +181,7 @@ class NameTree {
 
 const newNode = (): NameNode => ({ children: new Map(), itself: nowhere, below: nowhere });
 
-/** Networks by prefix length, so that a look-up costs one hash per length in use. */
+/** Networks by prefix length, so that a lookup costs one hash per length in use. */
 class NetworkTable {
   readonly #byLength = new Map<number, Map<bigint, { network: IpNetwork; index: number }>>();
 
@@ -219,7 +207,7 @@ interface Glob {
   index: number;
 }
 
-/** Globs, found by their longest literal, then checked whole. */
+/** Globs, found by their longest literal and then checked completely. */
 class GlobTable {
   readonly #globs: readonly Glob[];
   readonly #search: LiteralSearch;
@@ -247,7 +235,7 @@ class GlobTable {
   }
 }
 
-/** Anchored; takes each middle literal at its first place, which never loses a match and never goes back. */
+/** Anchored; takes each middle literal at its first position, which never loses a match and needs no backtracking. */
 function matchesGlob(literals: readonly string[], text: string): boolean {
   const head = literals[0] ?? "";
   const tail = literals.at(-1) ?? "";

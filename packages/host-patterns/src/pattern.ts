@@ -2,7 +2,7 @@ import { parseNetwork, type IpNetwork } from "./address.ts";
 import { canonicalHost } from "./canonical-host.ts";
 import { maxHostNameLength } from "./host-port.ts";
 
-/** A host pattern, read. `name`s are canonical hosts. */
+/** A parsed host pattern. `name`s are canonical hosts. */
 export type HostPattern =
   | { kind: "name"; name: string }
   /** `.domain`, the older spelling of "the domain and everything below". */
@@ -13,7 +13,7 @@ export type HostPattern =
   /** The literal texts around the stars, at least two; anchored at both ends. */
   | { kind: "glob"; literals: readonly string[] };
 
-/** Reads one pattern; answers a sentence as `issue` when it is none. Never throws. */
+/** Parses one pattern; returns a sentence as `issue` for an invalid one. Never throws. */
 export function parseHostPattern(text: string): HostPattern | { issue: string } {
   const trimmed = text.trim();
   if (trimmed === "") return { issue: "The host pattern is empty." };
@@ -30,7 +30,7 @@ export function parseHostPattern(text: string): HostPattern | { issue: string } 
   return globPattern(bare);
 }
 
-/** A sentence saying what is wrong with a pattern, or undefined when it is a good one. */
+/** The problem of a pattern as a sentence; undefined for a valid one. */
 export function validateHostPattern(text: string): string | undefined {
   const pattern = parseHostPattern(text);
   return "issue" in pattern ? pattern.issue : undefined;

@@ -15,8 +15,8 @@ export interface MediaRange {
 const WEIGHT = /^(?:0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)$/;
 
 /**
- * Content codings of an Accept-Encoding value (RFC 9110 section 12.5.3) with their weights, in order; `*` and `identity` as
- * they are named. Members that cannot be read are left out.
+ * Content codings of an Accept-Encoding value (RFC 9110 section 12.5.3) with their weights, in order, including `*`
+ * and `identity`. Malformed members are skipped.
  */
 export function parseAcceptEncoding(text: string): ReadonlyMap<string, number> {
   const codings = new Map<string, number>();
@@ -30,7 +30,7 @@ export function parseAcceptEncoding(text: string): ReadonlyMap<string, number> {
   return codings;
 }
 
-/** Reads an Accept value (RFC 9110 section 12.5.1), in order; ranges that cannot be read are left out. */
+/** Parses an Accept value (RFC 9110 section 12.5.1), in order; malformed ranges are skipped. */
 export function parseAccept(text: string): MediaRange[] {
   return splitOutsideQuotes(text, ",")
     .map(parseRange)
@@ -56,9 +56,9 @@ function parseRange(text: string): MediaRange | undefined {
 }
 
 /**
- * The offered media type that the client likes best, or undefined when it accepts none. The most specific range sets
- * the quality of an offer; of equal qualities the more specific range wins, then the range named first, then the
- * earlier offer. Without an Accept field (or an empty one) the first offer is taken.
+ * The offered media type that the client prefers, or undefined if it accepts none. The most specific range sets the
+ * quality of an offer; of equal qualities the more specific range wins, then the first range, then the first offer.
+ * Without an Accept field (or an empty one) the first offer is chosen.
  */
 export function negotiate<T extends string>(accept: string | undefined, offers: readonly T[]): T | undefined {
   if (accept === undefined || accept.trim() === "") return offers[0];
@@ -108,6 +108,6 @@ function isBetter(one: Rank, other: Rank): boolean {
   return one.place < other.place;
 }
 
-/** Whether the client would rather have HTML than JSON, as browsers do when they navigate; tools with `*\/*` do not. */
+/** Whether the client prefers HTML to JSON, as browsers do when they navigate; tools with `*\/*` do not. */
 export const prefersHtml = (accept: string | undefined): boolean =>
   negotiate(accept, ["application/json", "text/html"]) === "text/html";

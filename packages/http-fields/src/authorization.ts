@@ -1,11 +1,11 @@
 import { isNumeric, readJson } from "@headworks/json";
 import { parseParameter, splitOutsideQuotes, type Parameter } from "./parameters.ts";
 
-/** An Authorization or Proxy-Authorization value, decoded for showing. Nothing is verified. */
+/** An Authorization or Proxy-Authorization value, decoded for display. Nothing is verified. */
 export type Authorization =
   | { kind: "basic"; scheme: string; username: string; password: string }
   | { kind: "bearer"; scheme: string; token: string; jwt: Jwt | undefined }
-  /** Any other scheme; `parameters` as Digest has them, `rest` everything after the scheme. */
+  /** Any other scheme; `parameters` as in Digest, `rest` is everything after the scheme. */
   | { kind: "other"; scheme: string; rest: string; parameters: readonly Parameter[] };
 
 /** A JSON Web Token in compact form (RFC 7519), decoded but not verified. Times are Unix milliseconds. */
@@ -19,7 +19,7 @@ export interface Jwt {
   expiresAtMs: number | undefined;
 }
 
-/** Reads a credentials value (RFC 9110 section 11.4). Basic credentials that cannot be decoded are of kind `other`. */
+/** Parses a credentials value (RFC 9110 section 11.4). Malformed Basic credentials are of kind `other`. */
 export function parseAuthorization(text: string): Authorization {
   const trimmed = text.trim();
   const space = trimmed.search(/[ \t]/);
@@ -39,7 +39,7 @@ export function parseAuthorization(text: string): Authorization {
   return { kind: "other", scheme, rest, parameters };
 }
 
-/** Decodes a signed or unsecured token; undefined for anything that is not three parts with two JSON objects. */
+/** Decodes a signed or unsecured token; undefined unless it has three parts with two JSON objects. */
 export function decodeJwt(token: string): Jwt | undefined {
   const parts = token.split(".");
   const [first, second, signature] = parts;
@@ -74,7 +74,7 @@ function jsonObject(base64: string): Readonly<Record<string, unknown>> | undefin
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value) && !isNumeric(value);
 
-/** Base64 or base64url to text: UTF-8, or Latin-1 when it is not that. Undefined when it is not base64. */
+/** Decodes base64 or base64url: UTF-8, otherwise Latin-1. Undefined for invalid base64. */
 function base64Text(base64: string): string | undefined {
   const standard = base64.replaceAll("-", "+").replaceAll("_", "/");
   if (!/^[A-Za-z0-9+/]*={0,2}$/.test(standard)) return undefined;

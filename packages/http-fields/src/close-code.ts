@@ -20,7 +20,7 @@ const CODE_NAMES: Readonly<Record<number, string>> = {
   3008: "Timeout",
 };
 
-/** A close of a WebSocket in one line: `1000 Normal Closure: bye`. */
+/** A WebSocket close in one line: `1000 Normal Closure: bye`. */
 export function closeCodeText(code: number, reason = ""): string {
   const name = CODE_NAMES[code];
   return `${code}${name === undefined ? "" : ` ${name}`}${reason === "" ? "" : `: ${reason}`}`;

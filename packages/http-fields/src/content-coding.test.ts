@@ -49,7 +49,7 @@ for (const coding of names) {
     assert.ok(mixed.equals(Buffer.concat(pieces)));
   });
 
-  test(`${coding} that is cut short gives its beginning and says so`, async () => {
+  test(`${coding} that is truncated yields its beginning and reports it`, async () => {
     const encoded = encode(mixed, coding);
     for (const fraction of [0.3, 0.7, 0.99]) {
       const cut = encoded.subarray(0, Math.floor(encoded.length * fraction));
@@ -64,7 +64,7 @@ for (const coding of names) {
     }
   });
 
-  test(`${coding} never gives more than the limit`, async () => {
+  test(`${coding} never yields more than the limit`, async () => {
     const bomb = encode(Buffer.alloc(4_000_000), coding);
     const whole = await decodeContent(bomb, coding, { maxBytes: 100_000 });
     assert.equal(whole.stop, "limit");
@@ -93,7 +93,7 @@ for (const coding of names) {
     assert.deepEqual(decodeBeginningSync(cut, coding, mixed.length), decodeContentSync(cut, coding).bytes);
   });
 
-  test(`a body that is not ${coding} is called damaged and comes as it is`, async () => {
+  test(`a body that is not ${coding} is reported as damaged and returned unchanged`, async () => {
     for (const body of [
       Buffer.from("<html>not compressed, but long enough to tell</html>"),
       Buffer.from('{"id":1,"name":"Grüße"}'),
@@ -120,7 +120,7 @@ for (const coding of names) {
       (encoded: Buffer) => Buffer.concat([encoded, Buffer.from("\0\x01garbage \xff\xfe", "latin1")]),
     ],
   ] as const) {
-    test(`${coding} with ${what} gives what can be decoded`, async () => {
+    test(`${coding} with ${what} yields what can be decoded`, async () => {
       const body = Buffer.from(`{"found": ${JSON.stringify("needle ".repeat(100))}}`);
       const damaged = damage(Buffer.from(encode(body, coding)));
       const sync = decodeContentSync(damaged, coding);
@@ -128,7 +128,7 @@ for (const coding of names) {
       for (const { bytes, stop, remaining } of [sync, later]) {
         assert.ok(stop === undefined || stop === "damaged", stop);
         assert.deepEqual(remaining, []);
-        // A checksum that is part of the last block takes that with it.
+        // A checksum in the last block makes that block undecodable, too.
         assert.match(Buffer.from(bytes).toString(), /^\{"found": "(?:needle ){50,}/);
       }
       assert.match(Buffer.from(decodeBeginningSync(damaged, coding, 200)).toString(), /^\{"found": "(?:needle )+/);
@@ -163,7 +163,7 @@ test("a wrong checksum is damage", async () => {
   assert.ok(mixed.equals(bytes), `${bytes.length} of ${mixed.length} bytes`);
 });
 
-test("raw deflate is taken for deflate, whatever its first block", async () => {
+test("raw deflate is accepted as deflate, whatever its first block", async () => {
   for (const level of [0, 1, 6, 9]) {
     for (const body of [mixed, Buffer.from("a"), Buffer.alloc(70_000)]) {
       const encoded = deflateRawSync(body, { level });
@@ -173,7 +173,7 @@ test("raw deflate is taken for deflate, whatever its first block", async () => {
   }
 });
 
-test("several gzip members are one body, and what follows them is left out", async () => {
+test("several gzip members are one body, and trailing bytes are ignored", async () => {
   const encoded = Buffer.concat([gzipSync("one "), gzipSync("two"), Buffer.from("\0\0garbage")]);
   assert.equal(Buffer.from(decodeContentSync(encoded, "gzip").bytes).toString(), "one two");
   assert.equal(Buffer.from((await decodeContent(encoded, "gzip")).bytes).toString(), "one two");
@@ -189,7 +189,7 @@ test("an unknown coding ends the decoding and is named", async () => {
   }
 });
 
-/** Content-Encoding as messages have it, the chain that was applied, and what stays on the body. */
+/** Content-Encoding lines, the codings that are decoded, and those that remain. */
 const FIELD_LINES: readonly (readonly [
   values: readonly string[],
   applied: readonly string[],
@@ -214,7 +214,7 @@ const FIELD_LINES: readonly (readonly [
   [Array<string>(20).fill("br, gzip"), [], Array<string[]>(20).fill(["br", "gzip"]).flat()],
 ];
 for (const [values, applied, stays] of FIELD_LINES) {
-  test(`Content-Encoding in the lines ${JSON.stringify(values).slice(0, 60)} is undone from its end`, async () => {
+  test(`Content-Encoding in the lines ${JSON.stringify(values).slice(0, 60)} is decoded from its end`, async () => {
     const body = Buffer.from("content ".repeat(100));
     const coded = applied.reduce(encode, body);
     const expected = { stop: stays.length > 0 ? "unsupported" : undefined, remaining: stays };
@@ -225,7 +225,7 @@ for (const [values, applied, stays] of FIELD_LINES) {
   });
 }
 
-test("codings that stay are named, or counted where they are more than anybody sends", () => {
+test("remaining codings are named, or counted beyond the limit", () => {
   assert.equal(remainingCodings(["gzip", "foo"]), "the content coding gzip, foo");
   assert.equal(remainingCodings(Array<string>(20).fill("gzip")), `20 content codings, more than ${maxCodings},`);
 });
@@ -240,7 +240,7 @@ test("the limit holds at every step of a chain", async () => {
   assert.equal(nothingAllowed, "limit");
 });
 
-test("any chain of codings gives back the body, however it is cut", async () => {
+test("any chain of codings is decoded to the body, however it is split", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.uint8Array({ maxLength: 5000 }),

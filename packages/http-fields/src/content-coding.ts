@@ -1,4 +1,4 @@
-/** Content codings and body text; the entry that needs node:zlib. */
+/** Content codings and body text; this entry needs node:zlib. */
 export { decodeBeginningSync, decodeContentSync } from "./decode-at-once.ts";
 export { createContentDecoder, decodeContent, type ContentDecoder } from "./decode-in-pieces.ts";
 export {

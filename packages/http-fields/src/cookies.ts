@@ -6,7 +6,7 @@ export interface Cookie {
   value: string;
 }
 
-/** The pairs of one or more Cookie values, in order, duplicates included; empty pieces are left out. */
+/** The pairs of one or more Cookie values, in order with duplicates; empty pieces are skipped. */
 export function parseCookies(values: string | readonly string[]): Cookie[] {
   const cookies: Cookie[] = [];
   for (const value of typeof values === "string" ? [values] : values) {
@@ -17,13 +17,12 @@ export function parseCookies(values: string | readonly string[]): Cookie[] {
   return cookies;
 }
 
-/** A Cookie field value with these pairs. */
 export const formatCookies = (cookies: readonly Cookie[]): string =>
   cookies.map(({ name, value }) => (name === "" ? value : `${name}=${value}`)).join("; ");
 
-/** A Set-Cookie field; attributes that user agents would ignore are absent, but all are in `attributes`. */
+/** A Set-Cookie field; attributes that user agents would ignore are only in `attributes`. */
 export interface SetCookie extends Cookie {
-  /** All attributes in order and as written; a value of undefined means there was no `=`. */
+  /** All attributes in order as written; the value is undefined without `=`. */
   attributes: readonly { name: string; value: string | undefined }[];
   /** Unix time in milliseconds. */
   expiresMs?: number;
@@ -38,7 +37,7 @@ export interface SetCookie extends Cookie {
   partitioned: boolean;
 }
 
-/** Reads one Set-Cookie value as RFC 6265bis section 5.6 does: never fails, the last of equal attributes counts. */
+/** Parses a Set-Cookie value as in RFC 6265bis section 5.6: never fails, the last of equal attributes counts. */
 export function parseSetCookie(text: string): SetCookie {
   const [first = "", ...rest] = text.split(";");
   const attributes = rest

@@ -23,9 +23,9 @@ import {
 } from "./decoding-plan.ts";
 
 /**
- * Undoes the content codings of a body that is all there, at once. A body that is not in its coding comes back as it is, with
- * the coding among `remaining`; of one that is damaged, such as by a wrong checksum or bytes behind its end, comes what
- * could be decoded; at the limit nothing. An empty body needs no decoding.
+ * Decodes a complete body. A body that is not in its coding is returned unchanged, with the coding in `remaining`; a
+ * damaged one (wrong checksum, trailing bytes) yields what could be decoded; beyond the limit nothing is returned. An
+ * empty body needs no decoding.
  */
 export function decodeContentSync(
   body: Uint8Array,
@@ -45,13 +45,13 @@ export function decodeContentSync(
   return { bytes, stop: stop ?? (remaining.length > 0 ? "unsupported" : undefined), remaining };
 }
 
-/** A meta-block of Brotli (RFC 7932 section 9.2), the most that one more byte of input can add to what is decoded. */
+/** A Brotli meta-block (RFC 7932 section 9.2): the maximum output that one more input byte can cause. */
 const maxOfOneByte = 16 * 1024 * 1024;
 
 /**
- * The first `maxBytes` of what a body decodes to, or all when that is less; `maxBytes` bounds the output of every step.
- * Damaged bodies, and those that are not in their coding, are as with `decodeContentSync`. A body that goes past the limit is
- * decoded several times, each time only up to 16 MiB beyond it.
+ * The first `maxBytes` of the decoded body; `maxBytes` bounds the output of every step. Damaged bodies, and those
+ * that are not in their coding, are treated as in `decodeContentSync`. A body beyond the limit is decoded several
+ * times, each time to at most 16 MiB beyond it.
  */
 export function decodeBeginningSync(
   body: Uint8Array,
@@ -73,8 +73,8 @@ export function decodeBeginningSync(
 }
 
 /**
- * zlib gives nothing of what is too large, so a beginning of the input is looked for that gives enough and not too much.
- * Undefined for an input that is not in the coding.
+ * zlib returns nothing if the output is too large, so this searches for a prefix of the input with enough output but
+ * not too much. Undefined for an input that is not in the coding.
  */
 function decodeBeginning(bytes: Uint8Array, coding: ContentCoding, maxBytes: number): Uint8Array | undefined {
   if (isSurelyPlainText(bytes)) return undefined;
@@ -93,7 +93,7 @@ function decodeBeginning(bytes: Uint8Array, coding: ContentCoding, maxBytes: num
   }
 }
 
-/** The geometric middle: short inputs are cheap to try, and how far they unfold is anybody's guess. */
+/** The geometric mean: short inputs are cheap to try, and their expansion is unpredictable. */
 function lengthBetween(tooShort: number, tooLong: number): number {
   const middle = Math.round(Math.sqrt(Math.max(1, tooShort) * tooLong));
   return Math.min(Math.max(middle, tooShort + 1), tooLong - 1);
@@ -128,7 +128,7 @@ function damagedStep(bytes: Uint8Array, coding: ContentCoding, maxBytes: number)
   return decoded && { bytes: decoded, stop: "damaged" };
 }
 
-/** What the longest beginning of a damaged input that can be decoded gives; undefined when that is nothing. */
+/** Output of the longest decodable prefix of a damaged input; undefined if empty. */
 function decodeUndamaged(bytes: Uint8Array, coding: ContentCoding, maxBytes: number): Uint8Array | undefined {
   let decoded: Uint8Array = nothing;
   let good = 0;
@@ -145,7 +145,7 @@ function decodeUndamaged(bytes: Uint8Array, coding: ContentCoding, maxBytes: num
   return decoded.length === 0 ? undefined : decoded;
 }
 
-/** `mayEndEarly` takes the end of the input as a pause, so that what was decoded by then comes out. */
+/** `mayEndEarly` flushes at the end of the input, so that the output so far is returned. */
 function decompress(bytes: Uint8Array, coding: ContentCoding, maxBytes: number, mayEndEarly: boolean): Buffer {
   // zlib refuses a limit of 0.
   const maxOutputLength = Math.max(1, maxBytes);

@@ -16,21 +16,21 @@ import {
   type DecodingStop,
 } from "./decoding-plan.ts";
 
-/** Undoes content codings piece by piece. Pieces given to `write` must not be changed afterwards. */
+/** Decodes content piece by piece. Pieces passed to `write` must not be changed afterwards. */
 export interface ContentDecoder {
-  /** Resolves when the piece has been taken in; the bytes it gave have been handed out, or will be by the next ones. */
+  /** Resolves when the piece is consumed; its output was delivered, or will be with later pieces. */
   write(piece: Uint8Array): Promise<void>;
   /** Call it once, after the last piece. Never rejects. */
   end(): Promise<Omit<DecodedContent, "bytes">>;
 }
 
-/** Input up to this size is kept, so that a damaged one can be decoded as far as it goes. */
+/** Input up to this size is kept, so that a damaged body can be decoded as far as possible. */
 const keptBytes = 1_048_576;
 
 /**
- * A decoder that hands out bytes as soon as they are there, never more than the limit in all. After a stop further
- * input is swallowed. A body that begins as plain text is handed out as it is. Of a damaged one up to a MiB comes all that can
- * be decoded, of a larger one zlib keeps the last few kilobytes before the damage to itself.
+ * A decoder that delivers output as soon as it is available, never more than the limit in total. After a stop further
+ * input is discarded. A plain text body is delivered unchanged. Of a damaged body up to 1 MiB everything decodable is
+ * delivered; of a larger one zlib withholds the last few kilobytes before the damage.
  */
 export function createContentDecoder(
   contentEncoding: string | readonly string[] | undefined,
@@ -76,7 +76,7 @@ export function createContentDecoder(
       await first.end();
       if ((stop === "damaged" || stop === "truncated") && kept !== undefined) {
         const whole = decodeContentSync(Buffer.concat(kept), contentEncoding, { maxBytes });
-        // What was handed out is the beginning of it, unless it was chance.
+        // The delivered bytes are its beginning, unless they were decoded by chance.
         if (whole.remaining.length === 0 || outlet.sentBytes === 0) {
           await outlet.write(whole.bytes.subarray(outlet.sentBytes));
           return { stop: whole.stop, remaining: whole.remaining };
@@ -88,8 +88,8 @@ export function createContentDecoder(
 }
 
 /**
- * Like `decodeContentSync`, off the main thread, and with the bytes that could be decoded before the limit. Damaged bodies are
- * as with {@link createContentDecoder}.
+ * As `decodeContentSync`, but off the main thread, and with the output before the limit. Damaged bodies are treated
+ * as in {@link createContentDecoder}.
  */
 export async function decodeContent(
   body: Uint8Array,
@@ -108,9 +108,8 @@ interface Stage {
   end(): Promise<void>;
 }
 
-/** Counts what goes out. */
+/** Counts the output. */
 class Outlet implements Stage {
-  /** Handed out so far. */
   sentBytes = 0;
   readonly #onBytes: (bytes: Uint8Array) => void;
   readonly #note: (reason: DecodingStop) => void;
@@ -133,17 +132,17 @@ class Outlet implements Stage {
   async end(): Promise<void> {}
 }
 
-/** So much input at a time: a small piece cannot grow to more than fits in memory before the next look at the limit. */
+/** Input chunk size: a small chunk cannot expand beyond memory before the limit is checked. */
 const inputPieceBytes = 16_384;
 
-/** One coding, undone by zlib's stream on its thread pool. */
+/** One coding, decoded by zlib's stream on its thread pool. */
 class DecodingStage implements Stage {
   readonly #coding: ContentCoding;
   readonly #next: Stage;
   readonly #note: (reason: DecodingStop) => void;
   #leftBytes: number;
   #stream: Transform | undefined;
-  /** Settles when the stream is closed, for whatever reason. */
+  /** Settles when the stream is closed for any reason. */
   #closed: Promise<void> = Promise.resolve();
   #isDone = false;
   #outputs: Uint8Array[] = [];

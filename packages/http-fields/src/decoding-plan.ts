@@ -1,34 +1,32 @@
 import { splitOutsideQuotes } from "./parameters.ts";
 
-/** A content coding (RFC 9110 section 8.4.1) that can be undone here. */
+/** A supported content coding (RFC 9110 section 8.4.1). */
 export type ContentCoding = "gzip" | "deflate" | "br" | "zstd";
 
 /**
- * Why decoding stopped early: the input ended too soon, is not of the coding it claims, gives more than the limit, or
- * names a coding that is unknown (or more codings than anybody sends).
+ * Why decoding stopped early: truncated input, input not in the coding, output beyond the limit, or an unknown coding
+ * (or too many codings).
  */
 export type DecodingStop = "truncated" | "damaged" | "limit" | "unsupported";
 
-/** What decoding gave. */
 export interface DecodedContent {
-  /** Everything, or what could be had when `stop` is set; never more than the limit. */
+  /** Everything, or the available part if `stop` is set; never more than the limit. */
   bytes: Uint8Array;
   stop: DecodingStop | undefined;
   /**
-   * Codings that `bytes` are said to be in and that could not be undone, in the order they were applied: unknown ones, or
-   * those of a body that is not in them at all. With `damaged` and none of them `bytes` are what could be decoded.
+   * Codings that remain on `bytes`, in the order they were applied: unknown ones, or those of a body that is not in
+   * them. With `damaged` and an empty list, `bytes` are what could be decoded.
    */
   remaining: readonly string[];
 }
 
-/** `maxBytes` bounds the output of every step; 64 MiB unless told otherwise. */
+/** `maxBytes` bounds the output of every step; default 64 MiB. */
 export interface DecodingLimits {
   maxBytes?: number;
 }
 
-/** The limit when none is given. */
 export const defaultMaxBytes = 64 * 1024 * 1024;
-/** More codings than this are not undone, as in curl: a chain multiplies what a small input can grow to. */
+/** Longer chains are not decoded, as in curl: a chain multiplies the expansion of a small input. */
 export const maxCodings = 5;
 
 const codingNames = new Map<string, ContentCoding>([
@@ -39,7 +37,7 @@ const codingNames = new Map<string, ContentCoding>([
   ["zstd", "zstd"],
 ]);
 
-/** The codings of one or more Content-Encoding values, lower case, in the order they were applied; no `identity`. */
+/** The codings of Content-Encoding values in lower case, in the order they were applied, without `identity`. */
 export function parseContentEncoding(values: string | readonly string[] | undefined): string[] {
   if (values === undefined) return [];
   const text = typeof values === "string" ? values : values.join(",");
@@ -47,8 +45,8 @@ export function parseContentEncoding(values: string | readonly string[] | undefi
 }
 
 /**
- * The codings to undo, last applied first, and those that stay because of an unknown one: all of them when there are more
- * than `maxCodings`.
+ * The codings to decode, last applied first, and those that remain because of an unknown one; all remain if there are
+ * more than `maxCodings`.
  */
 export function decodingPlan(contentEncoding: string | readonly string[] | undefined): {
   steps: ContentCoding[];
@@ -66,7 +64,7 @@ export function decodingPlan(contentEncoding: string | readonly string[] | undef
   return { steps, remaining };
 }
 
-/** What stays on a body, as the beginning of a sentence: `the content coding foo`, `6 content codings, more than 5,`. */
+/** The remaining codings as the start of a sentence: `the content coding foo`, `6 content codings, more than 5,`. */
 export function remainingCodings(remaining: readonly string[]): string {
   return remaining.length > maxCodings
     ? `${remaining.length} content codings, more than ${maxCodings},`
@@ -80,18 +78,18 @@ export function remainingCodings(remaining: readonly string[]): string {
  */
 export const hasZlibHeader = (firstOctet: number): boolean => (firstOctet & 0x0f) === 8;
 
-/** Bytes that are looked at to tell text from coded content. */
+/** Bytes that are inspected to tell text from coded content. */
 const PROBED_BYTES = 256;
 
 /** Shorter coded content may be plain text by chance: Brotli writes an empty body as `;`. */
 export const MIN_PLAIN_BYTES = 16;
 
-/** Whether a body that is said to be coded is certainly plain text, before an attempt to decode it. */
+/** Whether a body is certainly plain text despite its Content-Encoding, before an attempt to decode it. */
 export const isSurelyPlainText = (bytes: Uint8Array): boolean => bytes.length >= MIN_PLAIN_BYTES && isPlainText(bytes);
 
 /**
- * Whether a body that is said to be coded, and could not be decoded, is plain text: UTF-8 without control characters, which
- * hardly any coded content begins with.
+ * Whether a body that could not be decoded is plain text: UTF-8 without control characters, which coded content
+ * hardly ever begins with.
  */
 export function isPlainText(bytes: Uint8Array): boolean {
   const probed = bytes.subarray(0, PROBED_BYTES);
@@ -103,7 +101,7 @@ export function isPlainText(bytes: Uint8Array): boolean {
   }
   if (isAscii) return probed.length > 0;
   try {
-    // The last character may be cut.
+    // The last character may be incomplete.
     new TextDecoder("utf-8", { fatal: true }).decode(probed, { stream: true });
     return true;
   } catch {
@@ -111,12 +109,11 @@ export function isPlainText(bytes: Uint8Array): boolean {
   }
 }
 
-/** Codings by name in the order they were applied, from those that are undone last applied first. */
+/** Names of codings in the order they were applied, from the steps in decoding order. */
 export function stillOn(remaining: readonly string[], steps: readonly ContentCoding[]): string[] {
   return [...remaining, ...steps.toReversed()];
 }
 
-/** Why zlib failed. */
 export function stopOf(error: unknown): DecodingStop {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   if (code === "ERR_BUFFER_TOO_LARGE") return "limit";

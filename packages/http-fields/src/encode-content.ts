@@ -12,14 +12,14 @@ import {
 } from "node:zlib";
 import { decodingPlan, type ContentCoding } from "./decoding-plan.ts";
 
-/** A few kilobytes are coded sooner than a thread of the pool would begin with them. */
+/** A few kilobytes are encoded faster than a pool thread would start. */
 const AT_ONCE_BYTES = 16_384;
-/** Quality 4 of brotli costs about what gzip costs; 11, the default, a hundred times that. */
+/** Brotli quality 4 costs about as much as gzip; 11, the default, a hundred times that. */
 const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } };
 
 /**
- * Applies the codings of a Content-Encoding value in their order: what `decodeContent` undoes. Undefined when one of
- * them cannot be written, or there are more than anybody sends. Larger bodies are coded off the main thread.
+ * Applies the codings of a Content-Encoding value in order, the inverse of `decodeContent`. Undefined if one of them
+ * is unsupported or there are too many. Larger bodies are encoded off the main thread.
  */
 export async function encodeContent(
   plain: Uint8Array,

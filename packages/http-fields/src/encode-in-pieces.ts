@@ -3,9 +3,9 @@ import { constants, createBrotliCompress, createDeflate, createGzip, createZstdC
 import { decodingPlan, type ContentCoding } from "./decoding-plan.ts";
 
 /**
- * Applies the codings of a Content-Encoding value in their order, piece by piece and off this thread; memory stays flat
- * whatever the size. The settings are quick ones: nobody waits for the smallest result. Undefined when one of the codings
- * cannot be written, or there are more than anybody sends. An error of `pieces` is thrown by what it gives.
+ * Applies the codings of a Content-Encoding value in order, piece by piece and off this thread, with constant memory
+ * and fast settings. Undefined if one of the codings is unsupported or there are too many. An error of `pieces` is
+ * thrown by the result.
  */
 export function encodeInPieces(
   pieces: Iterable<Uint8Array>,
@@ -17,7 +17,7 @@ export function encodeInPieces(
   const streams = steps.toReversed().map(openStream);
   const last = streams.at(-1);
   if (last === undefined) return source;
-  // What goes wrong destroys the last stream, and with it the loop over it.
+  // An error destroys the last stream, and with it the loop over it.
   pipeline([source, ...streams], () => undefined);
   return last;
 }

@@ -1,22 +1,21 @@
 import { Buffer } from "node:buffer";
 import { parseMediaType } from "./media-type.ts";
 
-/** Turns a text into the bytes of one charset; undefined when the text has something that the charset cannot say. */
+/** Encodes a text in one charset; undefined for a text with unsupported characters. */
 type Encode = (text: string) => Buffer | undefined;
 
 const encoders = new Map<string, Encode | undefined>();
 
 /**
- * Text as bytes of `charset` (a name of the WHATWG Encoding standard, as `decodeText` gives it); undefined when the
- * charset cannot be written here, or not with this text. The inverse of decoding: platforms only decode the charsets of
- * old, so their tables are turned round when first needed.
+ * Text as bytes of `charset` (a WHATWG Encoding name as in `decodeText`); undefined if the charset cannot be encoded,
+ * or not with this text. Platforms only decode legacy charsets, so their tables are inverted when first needed.
  */
 export function encodeText(text: string, charset: string): Buffer | undefined {
   if (!encoders.has(charset)) encoders.set(charset, encoderOf(charset));
   return encoders.get(charset)?.(text);
 }
 
-/** The charset that a Content-Type names, as the WHATWG Encoding standard calls it; undefined where it names none that is known. */
+/** The WHATWG name of the charset of a Content-Type; undefined for none or an unknown one. */
 export function declaredCharset(contentType: string | undefined): string | undefined {
   const label = parseMediaType(contentType)?.charset;
   if (label === undefined) return undefined;
@@ -28,15 +27,15 @@ export function declaredCharset(contentType: string | undefined): string | undef
 }
 
 /**
- * Text that came without its bytes, as bytes of the charset that its Content-Type names, since readers go by that; as UTF-8
- * where none is named, or one that cannot say the text.
+ * Encodes text without original bytes in the charset of its Content-Type, which readers use; in UTF-8 if there is
+ * none, or if it cannot represent the text.
  */
 export function encodeAsDeclared(text: string, contentType: string | undefined): Buffer {
   const charset = declaredCharset(contentType);
   return (charset === undefined ? undefined : encodeText(text, charset)) ?? Buffer.from(text, "utf8");
 }
 
-/** Charsets whose octets mean different things after a switching sequence: no table can say them. */
+/** Charsets with switching sequences, which no table can represent. */
 const STATEFUL = new Set(["iso-2022-jp", "replacement", "x-user-defined"]);
 
 function encoderOf(charset: string): Encode | undefined {
@@ -48,7 +47,7 @@ function encoderOf(charset: string): Encode | undefined {
   return table && ((text) => encodeBy(table, text));
 }
 
-/** Code points and their octets, as numbers. Sequences of up to three octets; four exist in gb18030 alone. */
+/** Code points and their octets, as numbers. Sequences of up to three octets; four exist only in gb18030. */
 function reversedTable(charset: string): ReadonlyMap<number, number> | undefined {
   const decode = strictDecoder(charset);
   if (decode === undefined) return undefined;
@@ -65,7 +64,7 @@ function reversedTable(charset: string): ReadonlyMap<number, number> | undefined
   const leads: number[] = [];
   for (let octet = 0; octet < 256; octet += 1) if (!add([octet])) leads.push(octet);
   for (const lead of leads) for (let trail = 0x30; trail < 256; trail += 1) add([lead, trail]);
-  // The supplementary table of EUC-JP stands behind its own prefix.
+  // The supplementary table of EUC-JP has its own prefix.
   if (charset === "euc-jp") {
     for (let row = 0xa1; row < 0xff; row += 1) for (let cell = 0xa1; cell < 0xff; cell += 1) add([0x8f, row, cell]);
   }

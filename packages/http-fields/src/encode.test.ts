@@ -6,7 +6,7 @@ import { decodeContent, decodeText, encodeContent, encodeInPieces, encodeText } 
 
 const CODINGS = ["gzip", "deflate", "br", "zstd", "x-gzip", "gzip, br", "br, gzip, zstd", "identity", ""];
 for (const coding of CODINGS) {
-  test(`what is coded as ${JSON.stringify(coding)} decodes to what it was, small or large`, async () => {
+  test(`content encoded as ${JSON.stringify(coding)} is decoded to the same content, small or large`, async () => {
     for (const plain of [Buffer.alloc(0), Buffer.from("text"), Buffer.from("long text ".repeat(20_000))]) {
       const coded = await encodeContent(plain, coding);
       assert.ok(coded);
@@ -17,14 +17,14 @@ for (const coding of CODINGS) {
   });
 }
 
-test("a coding that cannot be written is not pretended to be", async () => {
+test("an unsupported coding is refused", async () => {
   for (const coding of ["compress", "gzip, dcb", "dcb, gzip", Array.from({ length: 6 }, () => "gzip").join()]) {
     assert.equal(await encodeContent(Buffer.from("x"), coding), undefined, coding);
     assert.equal(encodeInPieces([Buffer.from("x")], coding), undefined, coding);
   }
 });
 
-test("what is coded in pieces decodes to what it was, however it was cut", async () => {
+test("content encoded in pieces is decoded to the same content, however it was split", async () => {
   const plain = Buffer.from("text of some length, again and again. ".repeat(5000));
   for (const coding of CODINGS) {
     for (const pieceBytes of [777, 65_536, plain.length]) {
@@ -38,7 +38,7 @@ test("what is coded in pieces decodes to what it was, however it was cut", async
   }
 });
 
-test("what goes wrong with the pieces goes wrong with what is made of them", async () => {
+test("an error of the pieces is an error of the result", async () => {
   const broken = function* (): Generator<Uint8Array> {
     yield Buffer.from("a");
     throw new Error("broke off");
@@ -62,14 +62,14 @@ const TEXTS: readonly (readonly [string, string])[] = [
   ["euc-kr", "한국어"],
 ];
 for (const [charset, text] of TEXTS) {
-  test(`text of ${charset} is the same after the way there and back`, () => {
+  test(`text of ${charset} survives encoding and decoding`, () => {
     const bytes = encodeText(text, charset);
     assert.ok(bytes);
     assert.equal(new TextDecoder(charset, { fatal: true }).decode(bytes), text);
   });
 }
 
-test("what a charset cannot say is refused, and so is a charset that cannot be written", () => {
+test("unsupported characters and charsets are refused", () => {
   assert.equal(encodeText("日", "windows-1252"), undefined);
   assert.equal(encodeText("a", "iso-2022-jp"), undefined);
   assert.equal(encodeText("a", "no-such-charset"), undefined);

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { dependsOnReading, utf8Octets, utf8Reading, wireText } from "./field-text.ts";
 
-test("text goes out in Latin-1 where that has all of it, in UTF-8 otherwise", () => {
+test("text is sent in Latin-1 if possible, otherwise in UTF-8", () => {
   for (const [text, octets] of [
     ["plain\ttext", "plain\ttext"],
     ["café", "caf\xe9"],
@@ -16,7 +16,7 @@ test("text goes out in Latin-1 where that has all of it, in UTF-8 otherwise", ()
   }
 });
 
-test("whatever text goes out as UTF-8 is read as it was", () => {
+test("text sent as UTF-8 is read unchanged", () => {
   fc.assert(
     fc.property(fc.string({ unit: "grapheme" }), (text) => {
       const octets = utf8Octets(text);

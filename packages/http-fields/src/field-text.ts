@@ -1,7 +1,4 @@
-/**
- * Text that a person wrote as the octets of a field value, one character for each: Latin-1 where that has all of its
- * characters, UTF-8 otherwise.
- */
+/** Text as the octets of a field value, one character for each: Latin-1 if possible, otherwise UTF-8. */
 export function wireText(text: string): string {
   return BEYOND_OCTETS.test(text) ? utf8Octets(text) : text;
 }
@@ -14,7 +11,7 @@ export function utf8Octets(text: string): string {
   return octets;
 }
 
-/** What the octets of a field value say in UTF-8; undefined where they say the same in Latin-1, or are no UTF-8. */
+/** The octets of a field value read as UTF-8; undefined if they are the same in Latin-1, or no UTF-8. */
 export function utf8Reading(octets: string): string | undefined {
   if (!BEYOND_ASCII.test(octets) || BEYOND_OCTETS.test(octets)) return undefined;
   const bytes = Uint8Array.from(octets, (octet) => octet.charCodeAt(0));
@@ -26,8 +23,8 @@ export function utf8Reading(octets: string): string | undefined {
 }
 
 /**
- * Whether what is asked of a field value depends on how its octets are read, so that both readings must be looked at. In a
- * pattern, escapes may stand for such characters.
+ * Whether a comparison with a field value depends on its charset, so that both readings must be tried. In a pattern,
+ * escapes may stand for non-ASCII characters.
  */
 export function dependsOnReading(asked: string, isPattern = false): boolean {
   return BEYOND_ASCII.test(asked) || (isPattern && /\\[uxp]/iu.test(asked));

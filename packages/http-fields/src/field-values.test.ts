@@ -140,7 +140,7 @@ test("query parameters keep order, duplicates and their raw form", () => {
 
 test("parameters are decoded as URLSearchParams does, and written back", () => {
   const text = fc.string({ unit: fc.constantFrom(..."a %2B+&=0F?".split(""), "%C3%BC", "%F0%9F%98%80") });
-  // Node's own class garbles octets that are no UTF-8 when characters outside ASCII stand beside them: ASCII only.
+  // Node's own class garbles octets that are no UTF-8 beside non-ASCII characters: ASCII only.
   fc.assert(
     fc.property(text, (query) => {
       const pairs = parseUrlEncoded(query).map(({ name, value }): [string, string] => [name, value]);
@@ -246,7 +246,7 @@ test("a token's times are read only when they are numbers", () => {
   assert.deepEqual([jwt?.issuedAtMs, jwt?.expiresAtMs, jwt?.notBeforeMs], [1000, 2500, undefined]);
 });
 
-test("what is no token is not taken for one", () => {
+test("invalid tokens are rejected", () => {
   const array = base64Url([]);
   const object = base64Url({});
   for (const text of [
@@ -263,7 +263,7 @@ test("what is no token is not taken for one", () => {
   }
 });
 
-test("any text is answered by every reader", () => {
+test("every parser handles any text", () => {
   fc.assert(
     fc.property(
       fc.oneof(

@@ -19,7 +19,7 @@ export const GRPC_STATUS_NAMES: readonly string[] = [
   "UNAUTHENTICATED",
 ];
 
-/** The code for a name or a number, whatever its case; undefined for neither. */
+/** The code for a name or a number in any case; undefined for neither. */
 export function parseGrpcStatus(text: string): number | undefined {
   if (/^\d{1,9}$/u.test(text)) return Number(text);
   const code = GRPC_STATUS_NAMES.indexOf(text.toUpperCase());

@@ -3,17 +3,16 @@ const monthNames = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep
 const imfFixdate =
   /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun), ([0-9]{2}) ([A-Z][a-z]{2}) ([0-9]{4}) ([0-9]{2}):([0-9]{2}):([0-9]{2}) GMT$/;
 
-/** What a text is as an IMF-fixdate. */
 export type ImfFixdate =
   | { readonly kind: "date"; readonly epochS: number }
   /** No IMF-fixdate, or a day or time that does not exist. */
   | { readonly kind: "malformed" }
-  /** A date, but on another day of the week; `weekday` is the right one. */
+  /** A date with the wrong weekday; `weekday` is the right one. */
   | { readonly kind: "weekday-mismatch"; readonly epochS: number; readonly weekday: string };
 
 /**
- * Reads an IMF-fixdate (RFC 9110 section 5.6.7) to Unix seconds, negative before 1970. Nothing is forgiven: letter case
- * counts, GMT is spelled out, the obsolete forms and leap seconds (which Unix time cannot say) are malformed.
+ * Parses an IMF-fixdate (RFC 9110 section 5.6.7) to Unix seconds, negative before 1970. Strict: letter case counts,
+ * and obsolete forms and leap seconds (which Unix time cannot represent) are malformed.
  */
 export function parseImfFixdate(text: string): ImfFixdate {
   const match = imfFixdate.exec(text);
@@ -56,15 +55,15 @@ const asctimeDate =
   /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun) ([A-Z][a-z]{2}) ([ 0-9][0-9]) ([0-9]{2}:[0-9]{2}:[0-9]{2}) ([0-9]{4})$/;
 
 /**
- * Reads an HTTP date in any of its three forms (RFC 9110 section 5.6.7) to Unix milliseconds. Strict: a wrong weekday, a
- * 30 February or any other form gives undefined. A year of two digits is at most 50 years after `nowMs`.
+ * Parses an HTTP date in any of its three forms (RFC 9110 section 5.6.7) to Unix milliseconds. Strict: undefined for
+ * a wrong weekday, a 30 February or any other form. A two-digit year is at most 50 years after `nowMs`.
  */
 export function parseHttpDate(text: string, nowMs = Date.now()): number | undefined {
   const date = parseImfFixdate(text[3] === "," ? text : asImfFixdate(text, nowMs));
   return date.kind === "date" ? date.epochS * 1000 : undefined;
 }
 
-/** An obsolete form as IMF-fixdate; any other text as it is. */
+/** Converts an obsolete form to an IMF-fixdate; returns any other text unchanged. */
 function asImfFixdate(text: string, nowMs: number): string {
   const asctime = asctimeDate.exec(text);
   if (asctime !== null) {
@@ -89,7 +88,7 @@ export function formatHttpDate(ms: number): string {
 
 const months = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
-/** Reads the date of a cookie to Unix milliseconds by the forgiving algorithm of RFC 6265 section 5.1.1. */
+/** Parses a cookie date to Unix milliseconds by the lenient algorithm of RFC 6265 section 5.1.1. */
 export function parseCookieDate(text: string): number | undefined {
   let time: [number, number, number] | undefined;
   let day: number | undefined;

@@ -1,4 +1,4 @@
-/** Concern one HTTP/1 connection and are forbidden in HTTP/2 (RFC 9113, 8.2.2); Host is `:authority` there. */
+/** Fields of HTTP/1 connections, which are forbidden in HTTP/2 (RFC 9113, 8.2.2); Host becomes `:authority`. */
 const FORBIDDEN = new Set([
   "connection",
   "host",
@@ -10,8 +10,8 @@ const FORBIDDEN = new Set([
 ]);
 
 /**
- * Appends fields `[name0, value0, name1, …]` to `into` as HTTP/2 writes them: names in lower case, nothing that
- * concerns an HTTP/1 connection, TE only as `trailers`.
+ * Appends fields `[name0, value0, name1, …]` to `into` for HTTP/2: names in lower case, without fields of HTTP/1
+ * connections, TE only as `trailers`.
  */
 export function appendHttp2Fields(fields: readonly string[], into: string[]): void {
   for (let at = 0; at < fields.length; at += 2) {
@@ -23,8 +23,8 @@ export function appendHttp2Fields(fields: readonly string[], into: string[]): vo
 }
 
 /**
- * The fields of an HTTP/2 field section without its pseudo-fields. Pieces of Cookie become one field again, which
- * everything but HTTP/2 expects (RFC 9113, 8.2.3).
+ * The fields of an HTTP/2 field section without pseudo-fields. Cookie fields are joined, as all other protocols
+ * expect (RFC 9113, 8.2.3).
  */
 export function withoutPseudoFields(section: readonly string[]): string[] {
   const fields: string[] = [];

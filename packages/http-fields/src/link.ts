@@ -1,4 +1,4 @@
-/** A Link value with one target (RFC 8288 section 3). The URI must have none of `<`, `>`, `"`, spaces and controls. */
+/** A Link value with one target (RFC 8288 section 3). The URI must not contain `<`, `>`, `"`, spaces and controls. */
 export function formatLink(uri: string, relation: string): string {
   return `<${uri}>; rel="${relation}"`;
 }

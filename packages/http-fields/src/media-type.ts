@@ -6,7 +6,7 @@ export interface MediaType {
   subtype: string;
   /** `type/subtype` */
   essence: string;
-  /** What follows the last `+` of the subtype, such as `json`; empty without one. */
+  /** The part after the last `+` of the subtype, such as `json`; empty without one. */
   suffix: string;
   parameters: readonly Parameter[];
   /** The charset parameter, lower case. */
@@ -14,8 +14,8 @@ export interface MediaType {
 }
 
 /**
- * Reads a Content-Type value. Undefined when there is no `type/subtype`; parameters that cannot be read are left out.
- * Of several values joined by commas the first counts.
+ * Parses a Content-Type value. Undefined without `type/subtype`; malformed parameters are skipped. Of several values
+ * joined by commas the first counts.
  */
 export function parseMediaType(text: string | undefined): MediaType | undefined {
   if (text === undefined) return undefined;
@@ -38,7 +38,6 @@ export function parseMediaType(text: string | undefined): MediaType | undefined 
 /** The media type given, or the one a Content-Type value names. */
 export type MediaTypeLike = MediaType | string | undefined;
 
-/** The one place that turns a {@link MediaTypeLike} into a media type. */
 export const toMediaType = (like: MediaTypeLike): MediaType | undefined =>
   typeof like === "object" ? like : parseMediaType(like);
 
@@ -70,7 +69,7 @@ const textualSubtypes = new Set([
 ]);
 const textualSuffixes = new Set(["json", "xml", "yaml", "json-seq"]);
 
-/** Whether a body of this type is for reading as text. A missing or broken type is not. */
+/** Whether a body of this type is text. False for a missing or malformed type. */
 export function isTextual(like: MediaTypeLike): boolean {
   const mediaType = toMediaType(like);
   if (mediaType === undefined) return false;
@@ -99,7 +98,7 @@ const jsonEssences = new Set([
   "application/json-seq",
 ]);
 
-/** Whether the type is XML but not HTML, SVG or another type with a use of its own. */
+/** Whether the type is XML, but not HTML, SVG or another specialised type. */
 export function isXml(like: MediaTypeLike): boolean {
   const mediaType = toMediaType(like);
   if (mediaType === undefined) return false;
@@ -108,7 +107,7 @@ export function isXml(like: MediaTypeLike): boolean {
   );
 }
 
-/** Whether a `Content-Type` says that messages of gRPC follow, in any of its forms. */
+/** Whether a `Content-Type` is gRPC, in any of its forms. */
 export function isGrpc(contentType: string | undefined): boolean {
   return contentType?.toLowerCase().startsWith("application/grpc") === true;
 }

@@ -44,7 +44,7 @@ const shapes: [name: string, input: string, bodies: string[], isComplete: boolea
 ];
 
 for (const [name, input, expected, isComplete] of shapes) {
-  test(`a body with ${name} is taken apart`, () => {
+  test(`a body with ${name} is split`, () => {
     assert.deepEqual(bodies(latin1(input)), expected);
     assert.equal(parseMultipart(latin1(input), "b")?.isComplete, isComplete);
   });
@@ -91,7 +91,7 @@ test("the number of parts and the size of their headers are bounded", () => {
   assert.equal(Buffer.from(large?.parts[0]?.body ?? []).toString(), "body");
 });
 
-test("any parts that do not hold the delimiter come back as they went in", () => {
+test("any parts without the delimiter are parsed unchanged", () => {
   const part = fc.uint8Array({ maxLength: 60 }).filter((bytes) => !Buffer.from(bytes).includes("--b0undary"));
   fc.assert(
     fc.property(fc.array(part, { minLength: 1, maxLength: 5 }), (parts) => {
@@ -108,7 +108,7 @@ test("any parts that do not hold the delimiter come back as they went in", () =>
   );
 });
 
-test("hostile bytes are answered, and time stays in proportion to the length", () => {
+test("hostile bytes are handled in linear time", () => {
   const noise = fc.array(fc.constantFrom("--b", "\r\n", "\n", "--", ":", " ", "x", "A: b"), { maxLength: 40 });
   fc.assert(
     fc.property(noise, (pieces) => void parseMultipart(latin1(pieces.join("")), "b")),

@@ -14,18 +14,17 @@ export interface MultipartPart {
   body: Uint8Array;
 }
 
-/** A multipart body taken apart. */
 export interface Multipart {
   parts: readonly MultipartPart[];
-  /** False when the closing delimiter is missing (the last part is then what there was) or `maxParts` was reached. */
+  /** False if the closing delimiter is missing (the last part is then incomplete) or `maxParts` was reached. */
   isComplete: boolean;
 }
 
-/** Bounds on what is read; beyond them reading stops. */
+/** Parsing limits; beyond them parsing stops. */
 export interface MultipartLimits {
   /** Default 1,000. */
   maxParts?: number;
-  /** Bytes of one part's headers, default 16 KiB; the headers of a part with more are left out. */
+  /** Bytes of one part's headers, default 16 KiB; larger headers are omitted. */
   maxHeaderBytes?: number;
 }
 
@@ -65,7 +64,7 @@ export function parseMultipart(
 }
 
 interface Delimiter {
-  /** Where it begins, its leading line end included. */
+  /** Start, including its leading line end. */
   start: number;
   /** After its own line end. */
   end: number;
@@ -97,7 +96,7 @@ function startsWithAt(body: Uint8Array, wanted: Uint8Array, at: number): boolean
   return true;
 }
 
-/** What follows the boundary on its line: perhaps `--`, white space, and the line end or the end of the input. */
+/** The rest of a boundary line: optional `--`, white space, and the line end or the end of input. */
 function delimiterEnd(body: Uint8Array, from: number): { end: number; isClosing: boolean } | undefined {
   const isClosing = body[from] === dash && body[from + 1] === dash;
   let at = isClosing ? from + 2 : from;
@@ -111,7 +110,7 @@ function parsePart(bytes: Uint8Array, maxHeaderBytes: number): MultipartPart {
   const headEnd = endOfHead(bytes);
   const isReadable = headEnd.length <= maxHeaderBytes;
   const text = isReadable ? new TextDecoder().decode(bytes.subarray(0, headEnd.length)) : "";
-  // A line that begins with white space goes on from the one before (RFC 2046 by way of RFC 822).
+  // A line that begins with white space continues the previous one (RFC 2046 by way of RFC 822).
   const lines = text.replace(/\r?\n[ \t]+/g, " ").split(/\r?\n/);
   const headers: (readonly [string, string])[] = [];
   for (const line of lines) {
@@ -129,7 +128,7 @@ function parsePart(bytes: Uint8Array, maxHeaderBytes: number): MultipartPart {
   };
 }
 
-/** Where the header lines end and the body begins; without an empty line everything is header. */
+/** Ends of the header lines; without an empty line everything is header. */
 function endOfHead(bytes: Uint8Array): { length: number; next: number } {
   let lineStart = 0;
   for (let at = bytes.indexOf(lf); at !== -1; at = bytes.indexOf(lf, at + 1)) {
@@ -172,7 +171,7 @@ function extendedValue(text: string | undefined): string | undefined {
   return encoded.replace(/%([0-9a-f]{2})/gi, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 16)));
 }
 
-/** The boundary and parts of a body with this Content-Type, or undefined when it is no (readable) multipart. */
+/** The boundary and parts of a multipart body; undefined for other or malformed bodies. */
 export function parseMultipartBody(
   body: Uint8Array,
   contentType: string,

@@ -25,8 +25,8 @@ export function splitOutsideQuotes(text: string, separator: string): string[] {
 }
 
 /**
- * `name=value` with an optional quoted value. Undefined without a name that is a token. A quoted string that is not
- * closed counts up to the end, and a value that should have been quoted is taken as it is.
+ * Parses `name=value` with an optional quoted value. Undefined without a token as name. An unclosed quoted string
+ * extends to the end, and an unquoted value is taken as it is.
  */
 export function parseParameter(text: string): Parameter | undefined {
   const equals = text.indexOf("=");
@@ -35,7 +35,7 @@ export function parseParameter(text: string): Parameter | undefined {
   return isToken(name) ? [name, unquoted(text.slice(equals + 1).trim())] : undefined;
 }
 
-/** The contents of a quoted string (RFC 9110 section 5.6.4), or the text itself when it is none. */
+/** The content of a quoted string (RFC 9110 section 5.6.4); other texts are returned unchanged. */
 function unquoted(text: string): string {
   if (!text.startsWith('"')) return text;
   let value = "";

@@ -1,6 +1,6 @@
 import { isJson, isXml, parseMediaType, type MediaType } from "./media-type.ts";
 
-/** What an exchange is about, for filters and labels. */
+/** Types of exchanges, for filters and labels. */
 export const resourceTypes = [
   "document",
   "script",
@@ -20,10 +20,8 @@ export const resourceTypes = [
   "other",
 ] as const;
 
-/** One of {@link resourceTypes}. */
 export type ResourceType = (typeof resourceTypes)[number];
 
-/** What else is known of an exchange. */
 export interface ResourceHints {
   /** The connection was upgraded to WebSocket. */
   isWebSocket?: boolean;
@@ -32,8 +30,8 @@ export interface ResourceHints {
 }
 
 /**
- * Classifies an exchange by the Content-Type of its response, then (when that is missing, broken or says only that
- * there are bytes) by the extension of the path, then by what the browser wanted it for.
+ * Classifies an exchange by the Content-Type of its response; if that is missing, malformed or generic, by the
+ * extension of the path, then by the browser's destination.
  */
 export function resourceType(contentType: string | undefined, path: string, hints: ResourceHints = {}): ResourceType {
   if (hints.isWebSocket === true) return "websocket";

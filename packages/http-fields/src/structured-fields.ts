@@ -1,4 +1,4 @@
-/** A member of a dictionary of Structured Fields. Parameters are read and left out. */
+/** A dictionary member of Structured Fields; its parameters are parsed but omitted. */
 export type StructuredValue =
   | { readonly type: "integer" | "decimal" | "date"; readonly value: number }
   | { readonly type: "string" | "token" | "byte-sequence" | "display-string"; readonly value: string }
@@ -20,7 +20,7 @@ const DATE = /@-?[0-9]{1,15}(?![0-9.])/y;
 const DISPLAY_STRING = /%"(?:[\x20\x21\x23\x24\x26-\x7e]|%[0-9a-f]{2})*"/y;
 
 /**
- * Reads a dictionary of Structured Fields (RFC 9651 section 4.2.2) from the lines of a field; undefined when anything of it
+ * Parses a dictionary of Structured Fields (RFC 9651 section 4.2.2) from the lines of a field; undefined if any part
  * is malformed. The last of several members with the same key counts.
  */
 export function parseDictionary(lines: readonly string[]): ReadonlyMap<string, StructuredValue> | undefined {
@@ -55,7 +55,7 @@ class Cursor {
     return this.#at >= this.#text.length;
   }
 
-  /** The text that a sticky pattern matches here, or undefined. */
+  /** The text that a sticky pattern matches at the current position, or undefined. */
   take(pattern: RegExp): string | undefined {
     pattern.lastIndex = this.#at;
     const found = pattern.exec(this.#text)?.[0];

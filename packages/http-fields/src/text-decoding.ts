@@ -1,17 +1,17 @@
 import { isXml, toMediaType, type MediaType, type MediaTypeLike } from "./media-type.ts";
 
-/** Text made of bytes, and how. */
+/** Decoded text and its encoding. */
 export interface DecodedText {
   text: string;
   /** The encoding's name in the WHATWG Encoding standard, such as `utf-8` or `windows-1252`. */
   charset: string;
-  /** What named the encoding; `assumed` when nothing did. */
+  /** The source of the encoding; `assumed` if there was none. */
   source: "bom" | "header" | "document" | "assumed";
   /** Whether octets that do not fit the encoding were replaced by U+FFFD. */
   isDamaged: boolean;
 }
 
-/** How far into a document its own declaration is looked for (WHATWG HTML, encoding sniffing). */
+/** Length of the prefix that is searched for a declaration (WHATWG HTML, encoding sniffing). */
 const prescanBytes = 1024;
 
 /**
@@ -37,7 +37,7 @@ function byteOrderMark(bytes: Uint8Array): string | undefined {
   return bytes[0] === 0xff && bytes[1] === 0xfe ? "utf-16le" : undefined;
 }
 
-/** The standard's name of an encoding label, or undefined when the platform does not know it. */
+/** The standard name of an encoding label; undefined if the platform does not support it. */
 function knownCharset(label: string | undefined): string | undefined {
   if (label === undefined) return undefined;
   try {

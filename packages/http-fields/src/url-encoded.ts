@@ -1,4 +1,4 @@
-/** One piece between `&`s, as it was written and decoded. */
+/** One piece between `&`s, raw and decoded. */
 export interface QueryParameter {
   rawName: string;
   /** Undefined when there was no `=`. */
@@ -10,8 +10,8 @@ export interface QueryParameter {
 }
 
 /**
- * The parameters of a query string (a leading `?` is skipped) or of an `application/x-www-form-urlencoded` body, in
- * order and with duplicates; empty pieces are left out.
+ * The parameters of a query string (without a leading `?`) or of an `application/x-www-form-urlencoded` body, in
+ * order with duplicates; empty pieces are skipped.
  */
 export function parseUrlEncoded(text: string): QueryParameter[] {
   const bare = text.startsWith("?") ? text.slice(1) : text;
@@ -26,7 +26,7 @@ export function parseUrlEncoded(text: string): QueryParameter[] {
   return parameters;
 }
 
-/** The parameters of the query of a URL or path, whatever else it has. */
+/** The parameters of the query of a URL or path. */
 export function parseQuery(url: string): QueryParameter[] {
   const hash = url.indexOf("#");
   const bare = hash === -1 ? url : url.slice(0, hash);
@@ -40,7 +40,7 @@ export const formatUrlEncoded = (parameters: readonly { name: string; value: str
 
 const formDecoded = (text: string): string => percentDecoded(text.replaceAll("+", " "));
 
-/** Decodes percent sequences as UTF-8; broken sequences stay, octets that are no UTF-8 become U+FFFD. Never throws. */
+/** Decodes percent sequences as UTF-8; broken sequences stay, invalid UTF-8 becomes U+FFFD. Never throws. */
 export function percentDecoded(text: string): string {
   return text.replace(/(?:%[0-9a-fA-F]{2})+/g, (run) => {
     const octets = new Uint8Array(run.length / 3);

@@ -41,7 +41,7 @@ for (const [name, fields, added, expected] of CASES) {
   });
 }
 
-test("Vary: whatever was there and in whatever order names are added, each is there once, in one line", () => {
+test("Vary: names added in any order appear once each, in one line", () => {
   const names = fc.constantFrom("Accept", "ORIGIN", "Accept-Encoding", "x", "");
   const lines = fc.array(
     fc.tuple(

@@ -1,7 +1,7 @@
 /**
- * Makes a flat list of fields (name, value, name, value, …) say that the answer depends on the request's field `name`,
- * in place. All Vary lines become one, where the first of them stood; members are kept in their order and spelling,
- * each once. `*` (RFC 9110 section 12.5.5) says everything and stays alone.
+ * Adds `name` to Vary in a flat list of fields (name, value, name, value, …), in place. All Vary lines become one at
+ * the position of the first; members keep their order and spelling, each once. `*` (RFC 9110 section 12.5.5) includes
+ * everything and stays alone.
  */
 export function foldVary(fields: string[], name: string): void {
   let place = -1;

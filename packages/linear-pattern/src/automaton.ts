@@ -2,7 +2,7 @@ import { contains, LINE_ENDS, WORD } from "./char-set.ts";
 import type { Program } from "./program.ts";
 import type { Assertion } from "./syntax.ts";
 
-/** What stood before the current place; decides assertions. */
+/** Context before the current position, which decides assertions. */
 export const AT_START = 1;
 const AFTER_WORD = 2;
 const AFTER_LINE_END = 4;
@@ -12,21 +12,21 @@ const ACCEPT = -2;
 const DEAD = -3;
 const GAVE_UP = -4;
 
-/** Kept states before the table is thrown away and begun anew. */
+/** Limit of cached states; beyond it the table is cleared. */
 const MAX_STATES = 1000;
-/** The same bound in table cells, for patterns that tell many classes of units apart. */
+/** The same limit in table cells, for patterns with many unit classes. */
 const MAX_CELLS = 1_000_000;
 
 /**
- * Runs a program over texts in time linear in the text. States of the deterministic automaton are made when first
- * needed and kept; each text unit then costs one table look-up. A pattern that keeps making new states is bounded by
- * a work budget per text.
+ * Runs a program over texts in linear time. States of the deterministic automaton are created on demand and cached;
+ * each text unit then costs one table lookup. A pattern that keeps creating states is bounded by a work budget per
+ * text.
  */
 export class Automaton {
   readonly #program: Program;
   readonly #maxWork: number;
   readonly #literal: string;
-  /** The state behind `#literal`, once a text came to it. */
+  /** The state after `#literal`, once a text has reached it. */
   #afterLiteral = UNKNOWN;
   readonly #classCount: number;
   readonly #classOfLow = new Uint16Array(256);
@@ -43,8 +43,8 @@ export class Automaton {
   #mark = 0;
 
   /**
-   * `literal`: what every matching text begins with. `maxWork`: visited instructions that one text may cost beyond the
-   * table look-ups.
+   * `literal`: the required start of every matching text. `maxWork`: limit of visited instructions per text beyond
+   * table lookups.
    */
   constructor(program: Program, literal: string, maxWork: number) {
     this.#program = program;
@@ -60,7 +60,7 @@ export class Automaton {
     this.#clear();
   }
 
-  /** Whether the pattern matches at `from` or behind it; `gave-up` when the work budget is spent. */
+  /** Whether the pattern matches at or after `from`; `gave-up` if the work budget is exhausted. */
   search(text: string, from = 0): boolean | "gave-up" {
     if (from > 0) return !this.#program.anchored && this.#searchFrom(text, from);
     const low = this.#classOfLow;
@@ -133,7 +133,7 @@ export class Automaton {
     this.#state([this.#start], AT_START);
   }
 
-  /** The number of a state; `kernel` are the instructions it waits at, before assertions are decided. */
+  /** The number of a state; `kernel` holds its instructions before assertions are decided. */
   #state(kernel: readonly number[], context: number): number {
     const key = `${context};${kernel.join()}`;
     const known = this.#ids.get(key);
@@ -152,7 +152,7 @@ export class Automaton {
     return id;
   }
 
-  /** Computes and keeps the successor of a state for a class of units, or for the end of the text. */
+  /** Computes and caches the successor of a state for a class of units, or for the end of the text. */
   #step(state: number, index: number): number {
     const kernel = this.#kernels[state] ?? [];
     const before = this.#contexts[state] ?? 0;
@@ -208,12 +208,12 @@ export class Automaton {
   }
 }
 
-/** What assertions want to know of the unit that stood before. */
+/** The context that the preceding unit gives to assertions. */
 export function contextAfter(unit: number): number {
   return (contains(WORD, unit) ? AFTER_WORD : 0) | (contains(LINE_ENDS, unit) ? AFTER_LINE_END : 0);
 }
 
-/** Whether an assertion holds between what stood before and the unit that follows. */
+/** Whether an assertion holds between the preceding context and the next unit. */
 export function holds(what: Assertion, before: number, unit: number | undefined): boolean {
   switch (what) {
     case "start":

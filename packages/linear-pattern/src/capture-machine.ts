@@ -4,7 +4,7 @@ import { charSet, contains, rangesOf, type CharSet } from "./char-set.ts";
 
 const UNSET = -1;
 
-/** The ways that are followed at one place of the text, in order of preference, with what each has captured. */
+/** The threads at one position of the text, in order of preference, with their captures. */
 interface Ways {
   count: number;
   /** Instructions, each one that consumes or matches. */
@@ -13,10 +13,10 @@ interface Ways {
 }
 
 /**
- * Runs a program over a text once, following all ways at the same time (Pike's machine). Of several ways that come
- * to the same instruction at the same place only the preferred one goes on, so time is bounded by text times program
- * and memory by the program. "The same" includes whether a repetition has consumed something since it began, because
- * that decides whether it may end.
+ * Runs a program over a text once, following all threads simultaneously (Pike's machine). Of several threads at the
+ * same instruction and position only the preferred one continues, so time is bounded by text times program and memory
+ * by the program. Threads are also distinguished by whether a repetition has consumed something since it began,
+ * because that decides whether it may end.
  */
 export class CaptureMachine {
   readonly #program: CaptureProgram;
@@ -32,7 +32,7 @@ export class CaptureMachine {
   #mark = 0;
   #work = 0;
 
-  /** `maxWork`: visited instructions that one text may cost. */
+  /** `maxWork`: limit of visited instructions per text. */
   constructor(program: CaptureProgram, anchored: boolean, maxWork: number) {
     this.#program = program;
     this.#maxWork = maxWork;
@@ -46,14 +46,14 @@ export class CaptureMachine {
     this.#following = emptyWays(states, program.slotCount);
   }
 
-  /** What the last `run` cost. */
+  /** Cost of the last `run`. */
   get work(): number {
     return this.#work;
   }
 
   /**
-   * The leftmost match that begins at `from` or behind it: offsets of where each group begins and ends, -1 for those
-   * that took no part. Valid up to the next call.
+   * The leftmost match at or after `from`: offsets of the start and end of each group, -1 for groups that did not
+   * participate. Valid until the next call.
    */
   run(text: string, from = 0): Readonly<Int32Array> | undefined | "gave-up" {
     let hasMatch = false;
@@ -65,7 +65,7 @@ export class CaptureMachine {
         if (this.#current.count === 0 && this.#firstUnits !== undefined) {
           const next = this.#firstUnits.next(text, at);
           if (next === text.length) break;
-          // What was seen before belongs to a place that is passed over.
+          // Visited marks belong to a skipped position.
           if (next !== at) this.#nextPlace();
           at = next;
         }
@@ -81,14 +81,16 @@ export class CaptureMachine {
 
   #nextPlace(): void {
     this.#mark += 1;
-    // Old marks must not look new when the counter starts again.
+    // Old marks must not look new when the counter wraps.
     if (this.#mark > 0xffff_ffff) {
       this.#seen.fill(0);
       this.#mark = 1;
     }
   }
 
-  /** Moves every way over the unit at `at`. True when a match was found: ways of less preference are dropped then. */
+  /**
+   * Advances every thread over the unit at `at`. True if a match was found: less preferred threads are then dropped.
+   */
   #step(text: string, at: number): boolean {
     const { instructions, slotCount } = this.#program;
     const { count, at: places, slots } = this.#current;
@@ -112,9 +114,9 @@ export class CaptureMachine {
   }
 
   /**
-   * Adds to `ways` all that can be reached without consuming, in order of preference. The stack holds states
-   * (instruction and whether something was consumed), and below 0 orders to give a slot its former value back, which
-   * stands under them.
+   * Adds to `ways` all instructions reachable without consuming, in order of preference. The stack holds states
+   * (instruction and whether something was consumed), and negative entries that restore a slot to the value below
+   * them.
    */
   #follow(ways: Ways, start: number, hasConsumed: 0 | 1, text: string, at: number): void {
     const { instructions, slotCount } = this.#program;
@@ -171,11 +173,11 @@ export class CaptureMachine {
 
 /** The units with which a match can begin. */
 interface FirstUnits {
-  /** The first place at or behind `from` where such a unit stands; the text's length when there is none. */
+  /** The first position at or after `from` with such a unit; the text's length if there is none. */
   next(text: string, from: number): number;
 }
 
-/** Undefined for a program that can match nothing at all, the empty text. Assertions are taken to hold. */
+/** Undefined for a program that can match the empty text. Assertions are assumed to hold. */
 function firstUnits(program: CaptureProgram): FirstUnits | undefined {
   const sets: CharSet[] = [];
   const seen = new Set<number>();

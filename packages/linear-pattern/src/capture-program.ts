@@ -9,14 +9,16 @@ export type CaptureInstruction =
   | { readonly kind: "fork"; readonly first: number; readonly second: number }
   | { readonly kind: "assert"; readonly what: Assertion; readonly next: number }
   | { readonly kind: "save"; readonly slot: number; readonly next: number }
-  /** Forgets the slots from `from` up to `to`, exclusive: each repetition begins without captures of the last one. */
+  /**
+   * Clears the slots from `from` up to `to`, exclusive: each repetition begins without captures of the previous one.
+   */
   | { readonly kind: "clear"; readonly from: number; readonly to: number; readonly next: number }
-  /** A repetition that may be left out begins; `end` lets it pass only if it consumed something. */
+  /** Start of an optional repetition; `end` lets it pass only if it consumed something. */
   | { readonly kind: "begin"; readonly next: number }
   | { readonly kind: "end"; readonly next: number }
   | { readonly kind: "match" };
 
-/** A program in which the order of forks is the order of preference, as ECMAScript's backtracking would try them. */
+/** A program whose fork order is the order of preference, as in ECMAScript's backtracking. */
 export interface CaptureProgram {
   readonly instructions: readonly CaptureInstruction[];
   readonly start: number;
@@ -96,7 +98,7 @@ class Builder {
     return following;
   }
 
-  /** ECMA-262, 22.2.2.3.1 (RepeatMatcher): a repetition beyond the least number fails if it consumes nothing. */
+  /** ECMA-262, 22.2.2.3.1 (RepeatMatcher): a repetition beyond the minimum fails if it consumes nothing. */
   #optional(item: PatternNode, groups: GroupRange, next: number): number {
     if (!canBeEmpty(item)) return this.#cleared(item, groups, next);
     const body = this.#cleared(item, groups, this.#add({ kind: "end", next }));
@@ -112,7 +114,7 @@ class Builder {
 
 type GroupRange = { readonly first: number; readonly last: number } | undefined;
 
-/** The numbers of the groups inside a node; they follow each other. */
+/** The numbers of the groups inside a node, which are consecutive. */
 function groupRange(node: PatternNode): GroupRange {
   switch (node.kind) {
     case "group":

@@ -4,7 +4,7 @@ export type CharSet = readonly number[];
 /** The largest UTF-16 unit. */
 export const LAST_UNIT = 0xffff;
 
-/** Joins ranges in any order into a set. */
+/** Creates a set from ranges in any order. */
 export function charSet(ranges: readonly (readonly [number, number])[]): CharSet {
   const sorted = ranges.toSorted((left, right) => left[0] - right[0]);
   const set: number[] = [];
@@ -23,7 +23,6 @@ export function rangesOf(set: CharSet): [number, number][] {
   return ranges;
 }
 
-/** All units that are not in the set. */
 export function complement(set: CharSet): CharSet {
   const ranges: [number, number][] = [];
   let from = 0;
@@ -35,7 +34,6 @@ export function complement(set: CharSet): CharSet {
   return charSet(ranges);
 }
 
-/** Whether the unit is in the set. */
 export function contains(set: CharSet, unit: number): boolean {
   let low = 0;
   let high = set.length / 2 - 1;
@@ -87,7 +85,7 @@ function canonical(unit: number): number {
 
 let caseGroups: ReadonlyMap<number, readonly number[]> | undefined;
 
-/** For each unit that has other cases: all units that equal it without regard to case, itself included. */
+/** For each unit with case variants: all variants, including itself. */
 function groups(): ReadonlyMap<number, readonly number[]> {
   if (caseGroups !== undefined) return caseGroups;
   const byUnit = new Map<number, number[]>();
@@ -102,7 +100,7 @@ function groups(): ReadonlyMap<number, readonly number[]> {
   return caseGroups;
 }
 
-/** The set with every unit that differs from a member in case only. */
+/** The set with all case variants of its members. */
 export function withoutCase(set: CharSet): CharSet {
   const extra: [number, number][] = [];
   const add = (group: readonly number[]): void => {

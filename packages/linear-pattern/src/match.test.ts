@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { processorMs } from "@headworks/testkit";
 import { checkPattern, compilePattern } from "./pattern.ts";
 
-/** Pattern, text, what each group captures by ECMAScript's rules. */
+/** Pattern, text, and captures by ECMAScript's rules. */
 const CASES: readonly (readonly [string, string, readonly (string | undefined)[]])[] = [
   ["a", "xay", ["a"]],
   ["^/v(\\d+)/(.*)$", "/v12/users/7", ["/v12/users/7", "12", "users/7"]],
@@ -21,7 +21,7 @@ const CASES: readonly (readonly [string, string, readonly (string | undefined)[]
   ["x*", "aaa", [""]],
 ];
 for (const [source, text, groups] of CASES) {
-  test(`/${source}/ captures in ${text} what ECMAScript says`, () => {
+  test(`/${source}/ captures in ${text} like ECMAScript`, () => {
     assert.deepEqual([...(new RegExp(source).exec(text) ?? [])], groups, "the expectation itself");
     const match = compilePattern(source).match(text);
     assert.ok(match !== undefined && match !== "gave-up");
@@ -43,7 +43,7 @@ test("groups are found by name, even names that objects inherit", () => {
   assert.equal(match.named["valueOf"], undefined);
 });
 
-test("a text without a match gives undefined, and the next text is not disturbed by the last one", () => {
+test("a text without a match gives undefined, and does not affect the next text", () => {
   const pattern = compilePattern("(a)(b)?$");
   assert.equal(pattern.match("ac"), undefined);
   for (const [text, groups] of [
@@ -75,7 +75,7 @@ for (const source of [
   });
 }
 
-test("a text that costs too much is given up within the budget, never answered wrongly", () => {
+test("a text beyond the work budget is given up, never matched wrongly", () => {
   const pattern = compilePattern("([ab]*)a[ab]{300}(c)", "", 100_000);
   let seed = 1;
   const noise = Array.from({ length: 100_000 }, () =>
@@ -117,7 +117,7 @@ for (const [source, flags, start] of [
   });
 }
 
-test("what stands behind a literal start decides, for the first text as for later ones", () => {
+test("the text after a literal start decides, for the first text as for later ones", () => {
   for (const [source, yes, no] of [
     ["^/v1/x", ["/v1/x", "/v1/xy"], ["/v1/", "/v1", "", "/v1/y", "x/v1/x"]],
     ["^/v1/$", ["/v1/"], ["/v1/x", "/v1"]],

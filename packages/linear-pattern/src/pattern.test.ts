@@ -77,7 +77,7 @@ for (const [source, flags, message, start, end] of REFUSED) {
   });
 }
 
-test("patterns nested a hundred thousand deep are refused, not run into", () => {
+test("patterns nested a hundred thousand deep are refused without a stack overflow", () => {
   assert.ok(!checkPattern("(".repeat(900)).ok);
   assert.ok(!checkPattern(`${"(".repeat(400)}a${")".repeat(400)}`).ok);
 });
@@ -154,7 +154,7 @@ test("a pattern matches exactly when ECMAScript says so", () => {
   );
 });
 
-test("what is accepted is also valid ECMAScript, whatever the text", () => {
+test("accepted patterns are valid ECMAScript", () => {
   const piece = fc.constantFrom(
     "(",
     ")",

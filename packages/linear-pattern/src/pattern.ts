@@ -17,53 +17,51 @@ export interface PatternError {
   readonly end: number;
 }
 
-/** The outcome of checking a pattern. */
 export type PatternCheck = { readonly ok: true } | { readonly ok: false; readonly error: PatternError };
 
-/** The leftmost match of a pattern; of several that begin there, the one that ECMAScript's `RegExp` would find. */
+/** The leftmost match of a pattern; of several with the same start, the one that ECMAScript's `RegExp` would find. */
 export interface PatternMatch {
   /** Offsets of the whole match, in UTF-16 units; `end` exclusive. */
   readonly start: number;
   readonly end: number;
-  /** What the groups captured, by number; 0 is the whole match. Undefined for a group that took no part. */
+  /** Captures by group number; 0 is the whole match. Undefined for a group that did not participate. */
   readonly groups: readonly (string | undefined)[];
-  /** The same by name, for the groups that have one; without a prototype. */
+  /** Captures of named groups, by name; without a prototype. */
   readonly named: Readonly<Record<string, string | undefined>>;
 }
 
-/** A compiled pattern. All methods take time linear in the text, whatever pattern and text are. */
+/** A compiled pattern. All methods take linear time for any pattern and text. */
 export interface LinearPattern {
-  /** What every matching text begins with, as far as the pattern begins with `^` and plain characters; else empty. */
+  /** Literal start of every matching text, for patterns that begin with `^` and plain characters; else empty. */
   readonly requiredStart: string;
   /**
-   * A text that every matching text contains, its ASCII letters brought to lower case; empty when nothing is sure. A set of
-   * patterns need not try those whose text does not occur.
+   * A text that every matching text contains, with ASCII letters in lower case; empty if unknown. Patterns whose text
+   * does not occur need not be tried.
    */
   readonly requiredText: string;
-  /** How many groups capture, those with names included. */
+  /** Number of capturing groups, including named ones. */
   readonly groupCount: number;
   /** Names of its groups, in order. */
   readonly groupNames: readonly string[];
-  /** Whether the pattern matches somewhere in the text. False also for a text that costs too much; see `search`. */
+  /** Whether the pattern matches somewhere in the text. Also false for a text beyond the work budget; see `search`. */
   test(text: string): boolean;
   /**
-   * Whether the pattern matches somewhere in the text. `gave-up` for a text that spends the work budget, which takes a
-   * pattern of hundreds of states and a long text made for it: neither answer would be true.
+   * Whether the pattern matches somewhere in the text. `gave-up` for a text that exceeds the work budget, which takes
+   * a pattern of hundreds of states and a long text crafted for it: neither result would be true.
    */
   search(text: string): boolean | "gave-up";
   /**
-   * What the pattern matches first, at `from` or behind it; undefined when nothing. Costs more than `search`, and gives
-   * up like it. What stands before `from` still counts for `^` and `\b`.
+   * The first match at or after `from`; undefined if there is none. Costs more than `search`, and has the same
+   * budget. The text before `from` still counts for `^` and `\b`.
    */
   match(text: string, from?: number): PatternMatch | undefined | "gave-up";
   /**
-   * The text with every match replaced, left to right and never overlapping, and how many there were. `gave-up` when
-   * all matches together cost more than some steps for each unit of the text, or make it longer than `maxUnits`.
+   * The text with every match replaced, left to right without overlaps, and the number of matches. `gave-up` if the
+   * matches cost too many steps per unit of the text, or the result exceeds `maxUnits`.
    */
   replaceAll(text: string, replacement: (match: PatternMatch) => string, maxUnits?: number): Replaced | "gave-up";
 }
 
-/** A text in which matches were replaced. */
 export interface Replaced {
   readonly text: string;
   readonly count: number;
@@ -119,22 +117,22 @@ function build(source: string, flags: string): Built | PatternError {
 }
 
 /**
- * Says whether a pattern can be run in linear time by `compilePattern`: the syntax of ECMAScript patterns (flags `i`,
- * `m`, `s`) without backreferences and look-around, at most 1,000 characters and 100 groups, counts up to 1,000. Nested quantifiers
- * and ambiguous alternatives are fine, because nothing here backtracks. A pattern that passes is *not* thereby safe
- * for `RegExp`.
+ * Checks whether `compilePattern` can run a pattern in linear time: the syntax of ECMAScript patterns (flags `i`,
+ * `m`, `s`) without backreferences and look-around, at most 1,000 characters and 100 groups, counts up to 1,000.
+ * Nested quantifiers and ambiguous alternatives are allowed, because nothing backtracks. A valid pattern is *not*
+ * thereby safe for `RegExp`.
  */
 export function checkPattern(source: string, flags = ""): PatternCheck {
   const built = build(source, flags);
   return "program" in built ? { ok: true } : { ok: false, error: built };
 }
 
-/** Visited instructions of an automaton that one text may cost unless told otherwise. */
+/** Default limit of visited instructions per text. */
 const MAX_WORK = 2_000_000;
 
 /**
- * Compiles a pattern. `maxWork` bounds what one text may cost, in steps of some tens of nanoseconds, before the
- * pattern gives up. Throws a `RangeError` for a pattern that `checkPattern` refuses.
+ * Compiles a pattern. `maxWork` bounds the cost of one text, in steps of some tens of nanoseconds. Throws a
+ * `RangeError` for a pattern that `checkPattern` refuses.
  */
 export function compilePattern(source: string, flags = "", maxWork = MAX_WORK): LinearPattern {
   const built = build(source, flags);
@@ -150,7 +148,7 @@ class CompiledPattern implements LinearPattern {
   readonly #built: Built;
   readonly #maxWork: number;
   readonly #automaton: Automaton;
-  /** Made when the first match is asked for: most patterns are only tested. */
+  /** Created for the first match: most patterns are only tested. */
   #machine: CaptureMachine | undefined;
 
   constructor(built: Built, maxWork: number) {
@@ -204,10 +202,10 @@ class CompiledPattern implements LinearPattern {
   }
 }
 
-/** What replacing may cost for each unit of a long text. */
+/** Work limit of replacing, per unit of a long text. */
 const WORK_PER_UNIT = 64;
 
-/** A match of nothing must not come to stand between the halves of a character. */
+/** An empty match must not split a surrogate pair. */
 function unitsOfCharacter(text: string, at: number): number {
   return (text.codePointAt(at) ?? 0) > 0xffff ? 2 : 1;
 }
@@ -223,7 +221,7 @@ function matchOf(text: string, slots: Readonly<Int32Array>, groupNames: readonly
   return { start: slots[0] ?? 0, end: slots[1] ?? 0, groups, named };
 }
 
-/** What is sure of the texts a node matches; `exact` when it matches one text only. */
+/** Known text of a node's matches; `exact` if it matches one text only. */
 interface Sure {
   readonly exact: string | undefined;
   readonly prefix: string;
@@ -232,8 +230,8 @@ interface Sure {
 }
 
 /**
- * A text that every text the pattern matches contains once its ASCII letters are in lower case; empty when nothing is
- * sure. It lets many patterns be passed over by one search for their texts.
+ * A text that every matching text contains in lower case (ASCII); empty if unknown. Many patterns can be skipped by
+ * one search for their texts.
  */
 function requiredText(node: PatternNode): string {
   return sureOf(node).best;
@@ -297,7 +295,7 @@ function longer(left: string, right: string): string {
   return right.length > left.length ? right : left;
 }
 
-/** The one unit of a set, in lower case: a plain character, or an ASCII letter in both cases. */
+/** The only unit of a set, in lower case: a plain character, or an ASCII letter in both cases. */
 function singleUnit(set: CharSet): number | undefined {
   const [first = 0, firstEnd, second, secondEnd] = set;
   if (first !== firstEnd) return undefined;

@@ -9,12 +9,12 @@ export type Instruction =
   | { readonly kind: "jump"; next: number }
   | { readonly kind: "match" };
 
-/** A nondeterministic automaton (Thompson's construction) and the classes of units it tells apart. */
+/** A nondeterministic automaton (Thompson's construction) with its unit classes. */
 export interface Program {
   readonly instructions: readonly Instruction[];
   /** First units of the classes, ascending; the first is 0. */
   readonly boundaries: readonly number[];
-  /** Whether a text can match only at its beginning. */
+  /** Whether a match can only be at the beginning. */
   readonly anchored: boolean;
 }
 
@@ -47,7 +47,7 @@ interface Output {
 
 const MAX_VISITS = 20 * MAX_PROGRAM_SIZE;
 
-/** Emits the node so that it goes on at `next`, and returns its first instruction. Built from back to front. */
+/** Emits the node so that it continues at `next`, and returns its first instruction. Built from back to front. */
 function emit(node: PatternNode, next: number, add: Add, output: Output): number {
   output.visits += 1;
   if (output.visits > MAX_VISITS) throw new ProgramTooLarge("the pattern is too large");
@@ -94,8 +94,8 @@ function beginsAtStart(node: PatternNode): boolean {
 }
 
 /**
- * What every text that matches begins with: the characters behind a `^`, up to the first place where the pattern leaves
- * a choice. Empty for patterns that can match elsewhere.
+ * Literal start of every matching text: the characters after `^`, up to the first choice. Empty for patterns that can
+ * match elsewhere.
  */
 export function requiredStart(node: PatternNode): string {
   const items = node.kind === "sequence" ? node.items : [node];

@@ -13,7 +13,7 @@ function replaced(source: string, text: string, replacement: string, flags = "")
   return (result as { text: string }).text;
 }
 
-/** Pattern, text, replacement; the expectation is what ECMAScript makes of it. */
+/** Pattern, text, replacement; ECMAScript gives the expected result. */
 const LIKE_ECMASCRIPT: readonly (readonly [string, string, string, string?])[] = [
   ["a", "banana", "o"],
   ["(b)(a)", "baba", "$2$1"],
@@ -40,13 +40,13 @@ for (const [source, text, replacement, flags = ""] of LIKE_ECMASCRIPT) {
   });
 }
 
-test("braces and group 0 work too, and nothing comes between the halves of a character", () => {
+test("braces and group 0 work too, and surrogate pairs are not split", () => {
   assert.equal(replaced("(?<x>a)(b)", "ab", "${2}0${x}"), "b0a");
   assert.equal(replaced("a+", "baa", "$0$0"), "baaaa");
   assert.equal(replaced("", "a😀", "-"), "-a-😀-");
 });
 
-test("a group that the pattern does not have is refused where it stands", () => {
+test("a group that the pattern does not have is refused with its position", () => {
   for (const [source, replacement, start, end] of [
     ["a", "x$1", 1, 3],
     ["(a)", "$2", 0, 2],
@@ -61,7 +61,7 @@ test("a group that the pattern does not have is refused where it stands", () => 
   }
 });
 
-test("a match from a place on sees what stands before it", () => {
+test("a match from an offset considers the text before it", () => {
   const match = compilePattern("\\bb").match("ab b", 1);
   assert.ok(match !== undefined && match !== "gave-up");
   assert.equal(match.start, 3);

@@ -1,9 +1,7 @@
 import type { LinearPattern, PatternError, PatternMatch } from "./pattern.ts";
 
-/** What takes the place of a match. */
 export type Replacement = (match: PatternMatch) => string;
 
-/** The outcome of reading a replacement. */
 export type ReplacementCheck =
   | { readonly ok: true; readonly replacement: Replacement }
   | { readonly ok: false; readonly error: PatternError };
@@ -12,10 +10,10 @@ export type ReplacementCheck =
 const REFERENCE = /\$(?:([$&])|<([^>]*)>|\{([^}]*)\}|([0-9]{1,2}))/g;
 
 /**
- * Reads a replacement: `$1` to `$99`, `$<name>`, `${1}` and `${name}` stand for what groups captured (nothing for a
- * group that took no part), `$&` and `$0` for the whole match, `$$` for a dollar sign; any other dollar sign for itself.
- * As with ECMAScript, `$12` is group 1 and a 2 when there are less than twelve groups. A group that the pattern does not
- * have is an error.
+ * Parses a replacement: `$1` to `$99`, `$<name>`, `${1}` and `${name}` are captures (empty for a group that did not
+ * participate), `$&` and `$0` the whole match, `$$` a dollar sign; any other dollar sign is literal. As in
+ * ECMAScript, `$12` is group 1 and a 2 with fewer than twelve groups. A group that the pattern does not have is an
+ * error.
  */
 export function readReplacement(
   source: string,

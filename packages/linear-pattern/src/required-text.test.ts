@@ -48,7 +48,7 @@ const pattern: fc.Arbitrary<string> = fc.letrec<{ node: string }>((tie) => ({
   ),
 })).node;
 
-test("whatever a pattern matches contains its required text", () => {
+test("every match contains the required text", () => {
   fc.assert(
     fc.property(
       pattern,

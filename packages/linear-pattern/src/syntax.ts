@@ -22,24 +22,24 @@ export type PatternNode =
       readonly item: PatternNode;
       readonly min: number;
       readonly max: number;
-      /** Tries more repetitions before fewer; changes what is captured, never whether a text matches. */
+      /** Tries more repetitions before fewer; affects captures, never whether a text matches. */
       readonly isGreedy: boolean;
     }
-  /** A group that captures; numbers begin with 1, in the order of the opening parentheses. */
+  /** A capturing group; numbers start at 1, in the order of the opening parentheses. */
   | { readonly kind: "group"; readonly item: PatternNode; readonly number: number }
   | { readonly kind: "assert"; readonly what: Assertion };
 
-/** Places between characters. */
+/** Zero-width assertions. */
 export type Assertion = "start" | "end" | "lineStart" | "lineEnd" | "boundary" | "notBoundary";
 
-/** A pattern and what its groups are called. */
+/** A pattern and the names of its groups. */
 export interface ParsedPattern {
   readonly node: PatternNode;
-  /** Names of the groups that capture, in order; undefined for those without a name. */
+  /** Names of capturing groups, in order; undefined for unnamed ones. */
   readonly groupNames: readonly (string | undefined)[];
 }
 
-/** What is wrong with a pattern; offsets are relative to its source. */
+/** The problem of a pattern; offsets are relative to its source. */
 export class PatternRefusal extends Error {
   readonly start: number;
   readonly end: number;
@@ -51,7 +51,6 @@ export class PatternRefusal extends Error {
   }
 }
 
-/** Modes of a pattern. */
 export interface PatternFlags {
   readonly ignoreCase: boolean;
   readonly multiline: boolean;
@@ -60,7 +59,7 @@ export interface PatternFlags {
 
 const MAX_COUNT = 1000;
 const MAX_GROUP_DEPTH = 100;
-/** Bounds the memory of a match, which keeps the groups of every way it follows. */
+/** Bounds the memory of a match, which keeps the groups of every thread. */
 const MAX_GROUPS = 100;
 const CONTROL: Readonly<Record<string, number>> = { t: 9, n: 10, v: 11, f: 12, r: 13 };
 const NAMED_SETS: Readonly<Record<string, CharSet>> = {
@@ -73,8 +72,8 @@ const NAMED_SETS: Readonly<Record<string, CharSet>> = {
 };
 
 /**
- * Parses the regular part of ECMAScript's pattern syntax. What no automaton can do in linear time (backreferences,
- * look-around) and what is malformed is refused with its place.
+ * Parses the regular part of ECMAScript's pattern syntax. Refuses, with the position, malformed patterns and
+ * constructs without a linear-time implementation (backreferences, look-around).
  */
 export function parsePattern(source: string, flags: PatternFlags): ParsedPattern {
   return new PatternParser(source, flags).run();
@@ -200,7 +199,7 @@ class PatternParser {
       if (this.#take(":")) captures = false;
       else name = this.#groupName(start);
     }
-    // The number counts opening parentheses, so it is taken before what is inside.
+    // Numbers follow the opening parentheses, so the number is assigned before the content is parsed.
     const number = captures ? this.#groupNames.push(name) : 0;
     if (number > MAX_GROUPS) this.#refuse(`a pattern may have at most ${MAX_GROUPS} groups; use \`(?:…)\``, start);
     this.#depth += 1;
@@ -232,7 +231,7 @@ class PatternParser {
     return { kind: "set", set: typeof set === "number" ? this.#cased([set, set]) : this.#cased(set) };
   }
 
-  /** What follows a backslash, inside or outside a class: one unit or a named set. */
+  /** The escape after a backslash, inside or outside a class: one unit or a named set. */
   #classEscape(start: number): number | CharSet {
     const char = this.#peek();
     if (char === "") this.#refuse("the pattern ends with a backslash", start);

@@ -4,7 +4,7 @@ import { compileTextPredicate } from "./text-predicate.ts";
 
 const MAX_EXAMINED_LENGTH = 1_048_576;
 
-test("a predicate looks at a text as its pattern does, up to the limit and no further", () => {
+test("a predicate searches a text like its pattern, up to the limit", () => {
   const { test: holds, search, requiredText } = compileTextPredicate("end[0-9]", "i");
   assert.equal(requiredText, "end");
   for (const [before, expected] of [
@@ -18,7 +18,7 @@ test("a predicate looks at a text as its pattern does, up to the limit and no fu
   }
 });
 
-test("a text that costs more than the budget is given up, which counts as no match", () => {
+test("a text beyond the work budget counts as no match", () => {
   const { test: holds, search } = compileTextPredicate("(a|aa|aaa){1,200}b", "", 10_000);
   const text = "a".repeat(20_000);
   assert.deepEqual([holds(text), search(text)], [false, "gave-up"]);

@@ -14,28 +14,28 @@ import type { Socks5Credentials, Socks5Place, Socks5Problem } from "./messages.t
 
 /** Why there is no tunnel. */
 export type ClientFailure =
-  /** What the server sent is no SOCKS5. */
+  /** The server's bytes are not SOCKS5. */
   | { readonly kind: "invalid"; readonly problem: Socks5Problem }
-  /** The server takes none of the methods that were offered, or chose one that was not. */
+  /** The server accepts none of the offered methods, or chose another one. */
   | { readonly kind: "no-method"; readonly chosen: number }
   | { readonly kind: "wrong-credentials" }
-  /** The server answered the request with this code, which may be none of `REPLY`. */
+  /** The server's reply code, which may be none of `REPLY`. */
   | { readonly kind: "reply"; readonly code: number };
 
-/** What is to be done after bytes came: send, and where it stands. */
+/** The next step after received bytes. */
 export interface ClientStep {
   /** To be sent first; may be empty. */
   readonly send: Uint8Array;
   readonly outcome:
     | { readonly kind: "going-on" }
-    /** The tunnel is open; `rest` came through it already. */
+    /** The tunnel is open; `rest` was received through it. */
     | { readonly kind: "open"; readonly bound: Socks5Place; readonly rest: Buffer }
     | { readonly kind: "failed"; readonly failure: ClientFailure };
 }
 
 const GOING_ON = { kind: "going-on" } as const;
 
-/** The client's part of a CONNECT, without I/O (RFC 1928 and 1929). Bytes may come cut anywhere. */
+/** The client's part of a CONNECT, without I/O (RFC 1928 and 1929). Bytes may be split anywhere. */
 export class Socks5ClientHandshake {
   #phase: "method" | "credentials" | "reply" = "method";
   #kept: Buffer = Buffer.alloc(0);
@@ -48,12 +48,12 @@ export class Socks5ClientHandshake {
     this.#credentials = credentials && credentialsBytes(credentials);
   }
 
-  /** What to send first. With credentials the server may still do without them. */
+  /** The first bytes to send. The server may also accept a client without its credentials. */
   start(): Uint8Array {
     return greetingBytes(this.#credentials === undefined ? [METHOD.none] : [METHOD.none, METHOD.password]);
   }
 
-  /** Takes what came. Must not be called again after an outcome other than `going-on`. */
+  /** Must not be called again after an outcome other than `going-on`. */
   read(chunk: Buffer): ClientStep {
     let bytes = this.#kept.length === 0 ? chunk : Buffer.concat([this.#kept, chunk]);
     const send: Uint8Array[] = [];
@@ -109,7 +109,7 @@ type Move =
 const PARTIAL = { kind: "partial" } as const;
 
 function replied(bytes: Buffer): Move {
-  // Some servers leave the address out of a failure and close: its code is all that is needed.
+  // Some servers omit the address of a failure and close: the code is sufficient.
   const code = bytes[0] === 5 ? bytes[1] : undefined;
   if (code !== undefined && code !== REPLY.succeeded) return failed({ kind: "reply", code });
   const reading = readReply(bytes);

@@ -24,7 +24,7 @@ interface Talk {
   readonly client: ClientStep["outcome"];
 }
 
-/** Lets both ends talk; everything is cut into pieces of `pieceBytes`. */
+/** Connects both ends; all bytes are split into pieces of `pieceBytes`. */
 function talk(
   client: Socks5ClientHandshake,
   server: Socks5ServerHandshake,
@@ -61,7 +61,7 @@ for (const [name, credentials, server] of [
   ["with the right credentials", user("u", "p\0\xff"), accepts("u", "p\0\xff")],
   ["with an empty password", user("u", ""), accepts("u", "")],
 ] as const) {
-  test(`client and server find each other ${name}, however their bytes are cut`, () => {
+  test(`client and server connect ${name}, however their bytes are split`, () => {
     for (let pieceBytes = 1; pieceBytes < 40; pieceBytes += 1) {
       const both = talk(new Socks5ClientHandshake(TARGET, credentials), new Socks5ServerHandshake(server), {
         pieceBytes,
@@ -76,7 +76,7 @@ for (const [name, credentials, server] of [
   });
 }
 
-test("whoever has no or wrong credentials is refused before a request is looked at", () => {
+test("missing or wrong credentials are refused before the request is read", () => {
   const secret = (): Socks5ServerHandshake => new Socks5ServerHandshake(accepts("u", "p"));
   const refusals: readonly [Socks5Credentials | undefined, ServerStep["outcome"], ClientStep["outcome"]][] = [
     [
@@ -108,7 +108,7 @@ test("a request cannot be smuggled past the question for credentials", () => {
   assert.deepEqual([...step.send], [5, 2]);
 });
 
-test("everything at once, the tunnel's first bytes too, is taken in one go", () => {
+test("everything at once, the tunnel's first bytes too, is processed in one call", () => {
   const step = new Socks5ServerHandshake(accepts("u", "p")).read(
     bytesOf("\x05\x01\x02\x01\x01u\x01p\x05\x01\x00\x03\x01a\x00\x50GET /"),
   );
@@ -124,14 +124,14 @@ for (const [name, bytes, sent, problem] of [
   ["SOCKS4", "\x04\x01\x00\x50\x7f\x00\x00\x01\x00", [], "version"],
   ["HTTP", "GET / HTTP/1.1\r\n", [], "version"],
 ] as const) {
-  test(`the server answers ${name} as the standard wants it, and is done`, () => {
+  test(`the server replies to ${name} as the standard requires, and is done`, () => {
     const step = new Socks5ServerHandshake(undefined).read(bytesOf(bytes));
     assert.deepEqual([...step.send], sent);
     assert.deepEqual(step.outcome, { kind: "refused", refusal: { kind: "invalid", problem } });
   });
 }
 
-test("each reply code reaches the client, codes without a meaning too", () => {
+test("each reply code reaches the client, including unassigned codes", () => {
   for (const code of [1, 2, 3, 4, 5, 6, 7, 8, 9, 255]) {
     const client = new Socks5ClientHandshake(TARGET, undefined);
     client.read(bytesOf("\x05\x00"));
@@ -140,7 +140,7 @@ test("each reply code reaches the client, codes without a meaning too", () => {
   }
 });
 
-test("servers that choose what was not offered, or speak something else, are told from those that refuse", () => {
+test("protocol errors of servers are distinguished from refusals", () => {
   const responses: readonly [string, unknown][] = [
     ["\x05\x02", { kind: "no-method", chosen: 2 }],
     ["\x05\x01", { kind: "no-method", chosen: 1 }],
@@ -154,7 +154,7 @@ test("servers that choose what was not offered, or speak something else, are tol
   }
 });
 
-test("no bytes, however cut, make either end throw or keep more than a message", () => {
+test("no bytes, however split, make either end throw or keep more than a message", () => {
   const pieces = fc.array(fc.uint8Array({ minLength: 1, maxLength: 300 }), { maxLength: 20 });
   const starts = fc.constantFrom("", "\x05\x01\x00", "\x05\x01\x02", "\x05\x00", "\x05\x00\x05\x00\x00\x03");
   fc.assert(
@@ -174,7 +174,7 @@ test("no bytes, however cut, make either end throw or keep more than a message",
   );
 });
 
-/** A server of ours on a real socket that tells what it was asked for and answers with the code. */
+/** A server on a real socket that reports the request and replies with the code. */
 async function listen(code: ReplyCode, credentials?: (given: Socks5Credentials) => boolean) {
   const asked: Socks5Place[] = [];
   const server = createServer((socket) => {

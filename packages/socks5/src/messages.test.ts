@@ -23,7 +23,7 @@ type Read = (bytes: Buffer) => Reading<unknown>;
 
 const hex = (text: string): Buffer => Buffer.from(text.replaceAll(" ", ""), "hex");
 
-/** The examples of RFC 1928 and 1929, byte by byte, and what is wrong in others. */
+/** The examples of RFC 1928 and 1929, byte by byte, and malformed ones. */
 const cases: readonly [name: string, read: Read, bytes: string, expected: unknown][] = [
   ["a greeting without authentication", readGreeting, "05 01 00", hex("00")],
   ["a greeting with two methods", readGreeting, "05 02 00 02", hex("00 02")],
@@ -77,7 +77,7 @@ const cases: readonly [name: string, read: Read, bytes: string, expected: unknow
 ];
 
 for (const [name, read, text, expected] of cases) {
-  test(`${name} is read for what it is, and cut anywhere it is waited for`, () => {
+  test(`${name} is parsed, and awaited if it is incomplete`, () => {
     const bytes = hex(text);
     const reading = read(bytes);
     if (typeof expected === "string") return assert.deepEqual(reading, { kind: "invalid", problem: expected });
@@ -97,7 +97,7 @@ for (const [name, read, text, expected] of cases) {
   });
 }
 
-/** Buffers and Uint8Arrays of the same bytes are the same here. */
+/** Makes Buffers and Uint8Arrays with the same bytes equal. */
 function plain(value: unknown): unknown {
   if (ArrayBuffer.isView(value)) return [...(value as Uint8Array)];
   if (typeof value !== "object" || value === null) return value;
@@ -117,7 +117,7 @@ const place: fc.Arbitrary<Socks5Place> = fc.record({
   port: fc.nat(65535),
 });
 
-test("what is written is read back the same, for every request and reply there can be", () => {
+test("every request and reply is parsed back unchanged", () => {
   fc.assert(
     fc.property(place, fc.constantFrom(...Object.values(REPLY)), (where, code) => {
       const request = readRequest(Buffer.from(requestBytes(1, where)));
@@ -161,7 +161,7 @@ test("hostile bytes end in one of three ways, never in an exception and never in
   );
 });
 
-test("what SOCKS5 cannot carry is refused when it is written", () => {
+test("values that SOCKS5 cannot carry are refused", () => {
   const named = (name: string): Socks5Place => ({ host: { kind: "name", name }, port: 1 });
   assert.throws(() => requestBytes(1, named("")), RangeError);
   assert.throws(() => requestBytes(1, named("x".repeat(256))), RangeError);
@@ -170,7 +170,7 @@ test("what SOCKS5 cannot carry is refused when it is written", () => {
   assert.throws(() => credentialsBytes({ username: Buffer.from("x"), password: long }), RangeError);
 });
 
-test("short messages are the bytes the standard says", () => {
+test("short messages have the bytes of the standard", () => {
   assert.deepEqual(plain(greetingBytes([0, 2])), [5, 2, 0, 2]);
   assert.deepEqual(plain(methodChoiceBytes(255)), [5, 255]);
   assert.deepEqual(plain(credentialsReplyBytes(true)), [1, 0]);

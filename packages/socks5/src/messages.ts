@@ -3,7 +3,7 @@ import type { Buffer } from "node:buffer";
 /** Authentication methods (RFC 1928, 3). */
 export const METHOD = { none: 0x00, password: 0x02, unacceptable: 0xff } as const;
 
-/** What a client may ask for (RFC 1928, 4). */
+/** Commands (RFC 1928, 4). */
 export const COMMAND = { connect: 1, bind: 2, associate: 3 } as const;
 
 /** Reply codes (RFC 1928, 6). */
@@ -33,14 +33,14 @@ const REPLY_TEXTS = [
   "address type not supported",
 ];
 
-/** What RFC 1928 calls a reply code; codes without a meaning are named as such. */
+/** RFC 1928's text of a reply code; unassigned codes are named as such. */
 export function replyText(code: number): string {
   return REPLY_TEXTS[code] ?? "unassigned";
 }
 
 /**
- * Where to, or where from: an address by its octets (4 or 16), or a name by its bytes as Latin-1 text, which is whatever
- * the peer wrote, NULs and line ends included.
+ * Destination or source: an address by its octets (4 or 16), or a name by its bytes as Latin-1 text, unchecked,
+ * possibly with NULs and line ends.
  */
 export type Socks5Host =
   | { readonly kind: "ipv4" | "ipv6"; readonly octets: Uint8Array }
@@ -51,18 +51,18 @@ export interface Socks5Place {
   readonly port: number;
 }
 
-/** What a look at the bytes so far gives. Nothing is taken from them until a message is whole. */
+/** Result of parsing the bytes so far. Nothing is consumed until a message is complete. */
 export type Reading<T> =
   | { readonly kind: "whole"; readonly value: T; readonly lengthBytes: number }
-  /** The message cannot be whole before there are so many bytes, from its first. */
+  /** The message needs at least this many bytes in total. */
   | { readonly kind: "partial"; readonly needsBytes: number }
   | { readonly kind: "invalid"; readonly problem: Socks5Problem };
 
-/** Why bytes are no SOCKS5. */
+/** Why bytes are not SOCKS5. */
 export type Socks5Problem = "version" | "no-methods" | "reserved" | "address-type" | "empty-name";
 
 const VERSION = 5;
-/** Of the sub-negotiation of RFC 1929, which counts for itself. */
+/** Version of the sub-negotiation of RFC 1929. */
 const PASSWORD_VERSION = 1;
 const ADDRESS = { ipv4: 1, name: 3, ipv6: 4 } as const;
 
@@ -74,7 +74,7 @@ function invalid(problem: Socks5Problem): Reading<never> {
   return { kind: "invalid", problem };
 }
 
-/** A client's greeting: the methods it can do (RFC 1928, 3). */
+/** A client's greeting: the methods it supports (RFC 1928, 3). */
 export function readGreeting(bytes: Buffer): Reading<Uint8Array> {
   if (bytes.length > 0 && bytes[0] !== VERSION) return invalid("version");
   const count = bytes[1];
@@ -85,20 +85,20 @@ export function readGreeting(bytes: Buffer): Reading<Uint8Array> {
   return { kind: "whole", value: bytes.subarray(2, lengthBytes), lengthBytes };
 }
 
-/** The method a server chose (RFC 1928, 3). */
+/** The method chosen by a server (RFC 1928, 3). */
 export function readMethodChoice(bytes: Buffer): Reading<number> {
   if (bytes.length > 0 && bytes[0] !== VERSION) return invalid("version");
   const method = bytes[1];
   return method === undefined ? partial(2) : { kind: "whole", value: method, lengthBytes: 2 };
 }
 
-/** User name and password as they were sent. */
+/** User name and password as sent. */
 export interface Socks5Credentials {
   readonly username: Uint8Array;
   readonly password: Uint8Array;
 }
 
-/** A client's credentials (RFC 1929, 2). Empty ones are read like all others; whether they are right is not said here. */
+/** A client's credentials (RFC 1929, 2), unverified; they may be empty. */
 export function readCredentials(bytes: Buffer): Reading<Socks5Credentials> {
   if (bytes.length > 0 && bytes[0] !== PASSWORD_VERSION) return invalid("version");
   const usernameBytes = bytes[1];
@@ -112,13 +112,13 @@ export function readCredentials(bytes: Buffer): Reading<Socks5Credentials> {
   return { kind: "whole", value, lengthBytes };
 }
 
-/** Whether a server accepted the credentials (RFC 1929, 2). Its version byte is not looked at: some servers send 5. */
+/** Whether a server accepted the credentials (RFC 1929, 2). Its version byte is ignored: some servers send 5. */
 export function readCredentialsReply(bytes: Buffer): Reading<boolean> {
   const status = bytes[1];
   return status === undefined ? partial(2) : { kind: "whole", value: status === 0, lengthBytes: 2 };
 }
 
-/** A request: a command, which may be none of {@link COMMAND}, and where to (RFC 1928, 4). */
+/** A request: a command, which may be none of {@link COMMAND}, and the destination (RFC 1928, 4). */
 export interface Socks5Request extends Socks5Place {
   readonly command: number;
 }
@@ -136,7 +136,7 @@ export function readReply(bytes: Buffer): Reading<Socks5Reply> {
   return readPlaced(bytes, (code, place) => ({ code, ...place }));
 }
 
-/** Requests and replies look alike. */
+/** Requests and replies have the same format. */
 function readPlaced<T>(bytes: Buffer, make: (second: number, place: Socks5Place) => T): Reading<T> {
   if (bytes.length > 0 && bytes[0] !== VERSION) return invalid("version");
   if (bytes.length > 2 && bytes[2] !== 0) return invalid("reserved");
@@ -153,7 +153,7 @@ function readPlaced<T>(bytes: Buffer, make: (second: number, place: Socks5Place)
   return { kind: "whole", value: make(second, place), lengthBytes };
 }
 
-/** Where the address begins and ends; undefined while its length byte is missing. */
+/** Start and end of the address; undefined while its length byte is missing. */
 function addressExtent(bytes: Buffer, type: number): readonly [number, number] | "unknown" | "empty" | undefined {
   if (type === ADDRESS.ipv4) return [4, 8];
   if (type === ADDRESS.ipv6) return [4, 20];
@@ -168,7 +168,6 @@ function hostFrom(type: number, octets: Buffer): Socks5Host {
   return { kind: type === ADDRESS.ipv4 ? "ipv4" : "ipv6", octets };
 }
 
-/** A greeting that offers methods. */
 export function greetingBytes(methods: readonly number[]): Uint8Array {
   return Uint8Array.of(VERSION, methods.length, ...methods);
 }
@@ -178,7 +177,7 @@ export function methodChoiceBytes(method: number): Uint8Array {
   return Uint8Array.of(VERSION, method);
 }
 
-/** Throws RangeError for what RFC 1929 cannot carry: user names and passwords of more than 255 bytes. */
+/** Throws RangeError for user names and passwords of more than 255 bytes (RFC 1929). */
 export function credentialsBytes({ username, password }: Socks5Credentials): Uint8Array {
   if (username.length > 255 || password.length > 255) {
     throw new RangeError("A SOCKS5 user name or password has at most 255 bytes");
@@ -191,14 +190,14 @@ export function credentialsReplyBytes(isAccepted: boolean): Uint8Array {
   return Uint8Array.of(PASSWORD_VERSION, isAccepted ? 0 : 1);
 }
 
-/** Throws RangeError for names without a character or with more than 255. */
+/** Throws RangeError for empty names and names of more than 255 bytes. */
 export function requestBytes(command: number, place: Socks5Place): Uint8Array {
   return placedBytes(command, place);
 }
 
 const UNSPECIFIED: Socks5Place = { host: { kind: "ipv4", octets: new Uint8Array(4) }, port: 0 };
 
-/** A reply; without a place, 0.0.0.0:0, which is what failures carry. */
+/** A reply; the default address is 0.0.0.0:0, as in failures. */
 export function replyBytes(code: ReplyCode, bound: Socks5Place = UNSPECIFIED): Uint8Array {
   return placedBytes(code, bound);
 }

@@ -11,23 +11,23 @@ import {
 } from "./messages.ts";
 import type { Reading, Socks5Credentials, Socks5Problem, Socks5Request } from "./messages.ts";
 
-/** Why a server turned a client away before it had a request. */
+/** Why a server refused a client before its request. */
 export type ServerRefusal =
-  /** The bytes are no SOCKS5. */
+  /** The bytes are not SOCKS5. */
   | { readonly kind: "invalid"; readonly problem: Socks5Problem }
-  /** The client offered no method that would do. */
+  /** The client offered no acceptable method. */
   | { readonly kind: "no-method" }
   | { readonly kind: "wrong-credentials" };
 
-/** What is to be done after bytes came: send, and where it stands. */
+/** The next step after received bytes. */
 export interface ServerStep {
   /** To be sent first; may be empty. */
   readonly send: Uint8Array;
   readonly outcome:
     | { readonly kind: "going-on" }
-    /** The answer is the caller's, by {@link replyBytes}. `rest` was read behind the request and is the tunnel's. */
+    /** The caller replies with {@link replyBytes}. `rest` was read behind the request and belongs to the tunnel. */
     | { readonly kind: "request"; readonly request: Socks5Request; readonly rest: Buffer }
-    /** To be closed once `send` has left. */
+    /** Close the connection once `send` is sent. */
     | { readonly kind: "refused"; readonly refusal: ServerRefusal };
 }
 
@@ -35,20 +35,20 @@ const GOING_ON = { kind: "going-on" } as const;
 const NOTHING = new Uint8Array(0);
 
 /**
- * The server's part of a conversation up to the request, without I/O (RFC 1928 and 1929). Bytes may come cut anywhere
- * and ahead of what was asked for; no more than one message (at most 513 bytes) is ever kept.
+ * The server's part of the handshake up to the request, without I/O (RFC 1928 and 1929). Bytes may be split anywhere
+ * and arrive early; at most one message (513 bytes) is kept.
  */
 export class Socks5ServerHandshake {
   #phase: "greeting" | "credentials" | "request" = "greeting";
   #kept: Buffer = Buffer.alloc(0);
   readonly #accepts: ((credentials: Socks5Credentials) => boolean) | undefined;
 
-  /** @param accepts judges credentials; without it clients need none, and those who offer to send some need not. */
+  /** @param accepts verifies credentials; without it clients need none, even if they offer some. */
   constructor(accepts: ((credentials: Socks5Credentials) => boolean) | undefined) {
     this.#accepts = accepts;
   }
 
-  /** Takes what came. Must not be called again after an outcome other than `going-on`. */
+  /** Must not be called again after an outcome other than `going-on`. */
   read(chunk: Buffer): ServerStep {
     let bytes = this.#kept.length === 0 ? chunk : Buffer.concat([this.#kept, chunk]);
     const sent: Uint8Array[] = [];
@@ -111,7 +111,7 @@ interface Response {
   readonly refusal: ServerRefusal | undefined;
 }
 
-/** What to do with bytes that are no message yet, or never will be one. */
+/** The step for bytes that are incomplete or malformed. */
 function unread(reading: Exclude<Reading<unknown>, { kind: "whole" }>): Response | undefined {
   if (reading.kind === "partial") return undefined;
   return { lengthBytes: 0, send: undefined, refusal: { kind: "invalid", problem: reading.problem } };

@@ -13,7 +13,7 @@ const dayMs = 86_400_000;
 const refuses = (code: string, sentence: RegExp) => (error: unknown) =>
   error instanceof AuthorityError && error.code === code && sentence.test(error.message);
 
-test("a CA signs itself, says it is one, and has a name of its own", () => {
+test("a CA is self-signed, has CA constraints and a name of its own", () => {
   assert.ok(caCertificate.ca);
   assert.ok(caCertificate.verify(caCertificate.publicKey));
   assert.ok(caCertificate.checkIssued(caCertificate));
@@ -23,7 +23,7 @@ test("a CA signs itself, says it is one, and has a name of its own", () => {
   assert.notEqual(CertificateAuthority.create().fingerprintSha256, authority.fingerprintSha256);
 });
 
-test("a CA is named and dated as asked", () => {
+test("a CA has the requested name and dates", () => {
   const notBefore = new Date("2045-06-01T12:00:00.500Z");
   const long = CertificateAuthority.create({
     commonName: "Ünïcode & <CA>",
@@ -53,7 +53,7 @@ for (const options of badCreations) {
   });
 }
 
-test("whether a CA runs out soon depends on the day asked", () => {
+test("whether a CA expires soon depends on the given day", () => {
   const ca = CertificateAuthority.create({ notBefore: new Date("2026-01-01T00:00:00Z"), validDays: 10 });
   const end = ca.notAfter.getTime();
   assert.equal(ca.isExpiring(end - 3 * dayMs, 2), false);
@@ -167,7 +167,7 @@ for (const names of badNames) {
 test("a name too long for a common name goes without subject, and the alternative name becomes critical", () => {
   const long = `${"a".repeat(60)}.${"b".repeat(60)}.test`;
   const leaf = issue({ dns: [long] });
-  // Node types the subject as a string; OpenSSL prints an empty name as nothing.
+  // Node types the subject as a string; for an empty name it is empty.
   assert.ok(!leaf.subject);
   assert.ok(leaf.checkHost(long));
   const critical = (names: LeafNames): boolean | undefined =>
@@ -220,7 +220,7 @@ test("serial numbers are positive, of 128 bits, and do not repeat", () => {
   );
 });
 
-test("any host name and address gets a leaf that checks out for it", () => {
+test("any host name and address gets a valid leaf", () => {
   const label = fc.stringMatching(/^[a-z0-9_]([a-z0-9_-]{0,40}[a-z0-9_])?$/);
   const name = fc.array(label, { minLength: 1, maxLength: 5 }).map((labels) => `${labels.join(".")}.test`);
   fc.assert(

@@ -16,7 +16,7 @@ import { certificateBlocks, toPem } from "./pem.ts";
 import { subjectNames } from "./subject-names.ts";
 
 const dayMs = 86_400_000;
-/** Clients with a slow clock must accept what was issued a moment ago. */
+/** For clients with a slow clock. */
 const clockSkewMs = dayMs;
 const defaultCaDays = 1826;
 const maxCaDays = 3653;
@@ -24,13 +24,13 @@ const maxCaDays = 3653;
 const maxLeafDays = 199;
 const serverAuth = "1.3.6.1.5.5.7.3.1";
 
-/** A CA as two PEM texts: certificate (the CA's own first, its issuers may follow) and unencrypted private key. */
+/** A CA as two PEM texts: certificate (optionally followed by its issuers) and unencrypted private key. */
 export interface AuthorityFiles {
   certificatePem: string;
   keyPem: string;
 }
 
-/** For {@link CertificateAuthority.create}; names have at most 64 characters, `validDays` is 1 to 3653. */
+/** Names have at most 64 characters, `validDays` is 1 to 3653. */
 export interface CreateOptions {
   commonName?: string;
   organization?: string;
@@ -38,15 +38,15 @@ export interface CreateOptions {
   validDays?: number;
 }
 
-/** The names a leaf stands for; at least one in all. */
+/** The names of a leaf; at least one in total. */
 export interface LeafNames {
   dns?: readonly string[];
   ip?: readonly string[];
 }
 
 /**
- * `notBefore` defaults to a day ago; `validDays` is 1 to 199, which is the default. A leaf for a `client` proves who
- * connects, and has a key of its own.
+ * `notBefore` defaults to a day ago; `validDays` is 1 to 199, the default. A leaf for a `client` authenticates
+ * clients and has a key of its own.
  */
 export interface LeafOptions {
   purpose?: "server" | "client";
@@ -54,22 +54,22 @@ export interface LeafOptions {
   validDays?: number;
 }
 
-/** An issued server certificate, as `tls.createSecureContext` takes it (`cert: chainPem, key: keyPem`). */
+/** An issued certificate for `tls.createSecureContext` (`cert: chainPem, key: keyPem`). */
 export interface Leaf {
   certificatePem: string;
   keyPem: string;
-  /** The leaf, then the CA certificate and the issuers that were loaded with it. */
+  /** The leaf, then the CA certificate and its loaded issuers. */
   chainPem: string;
   notBefore: Date;
   notAfter: Date;
 }
 
 /**
- * A certificate authority whose key lives in this process. Issuing is synchronous and takes well under a millisecond;
+ * A certificate authority with its key in this process. Issuing is synchronous and takes well under a millisecond;
  * all leaves of the process share one EC P-256 key.
  */
 export class CertificateAuthority {
-  /** The CA certificate alone. */
+  /** The CA certificate without its issuers. */
   readonly certificatePem: string;
   readonly certificateDer: Buffer;
   /** SHA-256 over the DER, as upper-case hexadecimal pairs with colons. */
@@ -97,8 +97,8 @@ export class CertificateAuthority {
   }
 
   /**
-   * A new self-signed CA with an EC P-256 key, valid for five years unless told otherwise. The default name carries
-   * random digits, so that two machines' CAs can be told apart in a trust store.
+   * Creates a self-signed CA with an EC P-256 key, valid for five years by default. The default name contains random
+   * digits, so that CAs of several machines are distinguishable in a trust store.
    */
   static create(options: CreateOptions = {}): CertificateAuthority {
     const commonName = options.commonName ?? `Weir CA ${randomBytes(2).toString("hex")}`;
@@ -148,9 +148,8 @@ export class CertificateAuthority {
   }
 
   /**
-   * A certificate for `names` (see {@link subjectNames} for what is accepted). It begins no earlier than the
-   * CA and never outlives it. Throws {@link AuthorityError}: `invalid-name`, `invalid-option`, or `expired` when
-   * nothing of the CA's time is left.
+   * Issues a certificate for `names` (see {@link subjectNames}), within the validity of the CA. Throws {@link
+   * AuthorityError}: `invalid-name`, `invalid-option`, or `expired` if the CA has expired.
    */
   issueLeaf(names: LeafNames, options: LeafOptions = {}): Leaf {
     const wanted = options.notBefore ?? new Date(Date.now() - clockSkewMs);
@@ -248,7 +247,7 @@ function checkNamePart(what: string, value: string): void {
   }
 }
 
-/** The last second of a span of whole days; both ends count (RFC 5280 section 4.1.2.5). */
+/** The last second of a number of days; both ends count (RFC 5280 section 4.1.2.5). */
 function endOf(notBefore: Date, validDays: number, maxDays: number): Date {
   if (!Number.isSafeInteger(validDays) || validDays < 1 || validDays > maxDays) {
     throw new AuthorityError("invalid-option", `The validity must be a whole number of days from 1 to ${maxDays}.`);

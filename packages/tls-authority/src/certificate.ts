@@ -18,7 +18,7 @@ const oid = {
 /** X.520's upper bound on a common name (RFC 5280 appendix A.1, ub-common-name). */
 export const maxCommonNameLength = 64;
 
-/** A signing key with the certificate algorithm that goes with it. */
+/** A signing key and its certificate algorithm. */
 export interface Signer {
   key: KeyObject;
   digest: "sha256" | "sha384";
@@ -36,7 +36,7 @@ const algorithms = {
   },
 } as const;
 
-/** The signer for a private key, or a sentence about why that kind of key cannot sign here. */
+/** The signer for a private key, or a sentence that says why the key is unsupported. */
 export function signerFor(key: KeyObject): Signer | string {
   const details = key.asymmetricKeyDetails;
   if (key.asymmetricKeyType === "rsa") {
@@ -53,7 +53,7 @@ export function signerFor(key: KeyObject): Signer | string {
   return `The CA key is of the kind "${found}"; EC P-256, EC P-384 and RSA are supported.`;
 }
 
-/** A public key as it stands in a certificate, with its identifier. */
+/** A public key of a certificate, with its identifier. */
 export interface SubjectKey {
   /** SubjectPublicKeyInfo, DER. */
   spki: Buffer;
@@ -61,14 +61,13 @@ export interface SubjectKey {
   identifier: Buffer;
 }
 
-/** The subject key of a public key object. */
 export function subjectKey(publicKey: KeyObject): SubjectKey {
   const spki = publicKey.export({ type: "spki", format: "der" });
   const bits = der.readElements(der.readElement(spki).content)[1]?.content.subarray(1) ?? spki;
   return { spki, identifier: createHash("sha256").update(bits).digest().subarray(0, 20) };
 }
 
-/** Name, DER: organisation, then common name, each left out when undefined. */
+/** Name, DER: organisation, then common name, without undefined parts. */
 export function distinguishedName(parts: {
   organization?: string | undefined;
   commonName?: string | undefined;
@@ -136,7 +135,7 @@ function certificate(contents: Contents, signer: Signer): Buffer {
   return der.sequence(tbs, signer.algorithm, der.bitString(sign(signer.digest, tbs, signer.key)));
 }
 
-/** 128 random bits; zero is not a positive number, so it is drawn again. */
+/** 128 random bits; drawn again if zero, which is not positive. */
 function serialNumber(): Buffer {
   for (;;) {
     const bits = randomBytes(16);
@@ -203,11 +202,11 @@ export function leafCertificate(options: {
   );
 }
 
-/** What issuing needs to know of a CA certificate and node's X509Certificate does not tell. */
+/** Facts about a CA certificate that node's X509Certificate lacks. */
 export interface IssuerFacts {
   /** The subject, Name, DER, byte for byte. */
   subject: Uint8Array;
-  /** The subject key identifier, when the certificate has one. */
+  /** The subject key identifier, if any. */
   keyIdentifier: Uint8Array | undefined;
 }
 

@@ -44,7 +44,7 @@ test("object identifiers are in base 128", () => {
   assert.equal(hex(der.objectIdentifier("2.5.29.17")), "0603551d11");
 });
 
-test("what is written is read back, at lengths around every step of the length octets", () => {
+test("written elements are parsed back, at lengths around every step of the length octets", () => {
   for (const length of [0, 1, 127, 128, 255, 256, 65535, 65536]) {
     const content = new Uint8Array(length).fill(7);
     const element = der.readElement(Buffer.concat([der.octetString(content), Buffer.from("rest")]));

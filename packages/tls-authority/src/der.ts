@@ -1,5 +1,5 @@
 /**
- * The part of DER (ITU-T X.690) that X.509 certificates need: a writer made of small functions, each returning one
+ * The part of DER (ITU-T X.690) for X.509 certificates: a writer of small functions, each of which returns one
  * complete tag-length-value, and a bounds-checked reader.
  */
 
@@ -74,7 +74,7 @@ export const bitString = (bytes: Uint8Array, unusedBits = 0): Buffer =>
 /** UTF8String. */
 export const utf8String = (text: string): Buffer => tlv(Tag.utf8String, Buffer.from(text, "utf8"));
 
-/** Time as RFC 5280 section 4.1.2.5 wants it: UTCTime for 1950 to 2049, else GeneralizedTime; whole seconds, UTC. */
+/** Time as in RFC 5280 section 4.1.2.5: UTCTime for 1950 to 2049, else GeneralizedTime; whole seconds, UTC. */
 export function time(date: Date): Buffer {
   const year = date.getUTCFullYear();
   if (!(year >= 0 && year <= 9999)) throw new RangeError("a certificate date must lie in the years 0 to 9999");
@@ -95,7 +95,7 @@ export interface DerElement {
   raw: Uint8Array;
 }
 
-/** Reads the element at the start of `bytes`. Throws a RangeError when it does not lie wholly inside them. */
+/** Reads the element at the start of `bytes`. Throws a RangeError if it extends beyond them. */
 export function readElement(bytes: Uint8Array): DerElement {
   const tag = bytes[0];
   const first = bytes[1];
@@ -115,7 +115,7 @@ export function readElement(bytes: Uint8Array): DerElement {
   return { tag, content: bytes.subarray(start, end), raw: bytes.subarray(0, end) };
 }
 
-/** Reads all elements lying one after another in `bytes`. */
+/** Reads all consecutive elements in `bytes`. */
 export function readElements(bytes: Uint8Array): DerElement[] {
   const elements: DerElement[] = [];
   for (let rest = bytes; rest.length > 0;) {

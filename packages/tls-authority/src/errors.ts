@@ -1,4 +1,4 @@
-/** What was wrong; `message` says the same as a sentence for people. */
+/** The kind of error; `message` describes it in a sentence. */
 export type AuthorityErrorCode =
   | "unreadable-certificate"
   | "unreadable-key"
@@ -9,7 +9,6 @@ export type AuthorityErrorCode =
   | "invalid-name"
   | "invalid-option";
 
-/** The one error type of this package. */
 export class AuthorityError extends Error {
   readonly code: AuthorityErrorCode;
 

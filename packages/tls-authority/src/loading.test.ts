@@ -13,7 +13,7 @@ const ownFiles: AuthorityFiles = { certificatePem: own.certificatePem, keyPem: o
 const refuses = (code: string, sentence: RegExp) => (error: unknown) =>
   error instanceof AuthorityError && error.code === code && sentence.test(error.message);
 
-/** A certificate made by OpenSSL with a new key; `extra` are arguments of `openssl req`. */
+/** A certificate created by OpenSSL with a new key; `extra` are arguments of `openssl req`. */
 async function madeByOpenssl(keyArguments: readonly string[], extra: readonly string[] = []): Promise<AuthorityFiles> {
   await using directory = await temporaryDirectory();
   const [certificate, key] = [directory.file("ca.pem"), directory.file("ca.key")];
@@ -50,7 +50,7 @@ async function strictlyVerified(caPem: string, leaf: Leaf): Promise<string> {
   return code === 0 ? "OK" : stdout + stderr;
 }
 
-/** A handshake over loopback; answers what the client thinks of the server. */
+/** A handshake over loopback; returns the client's verdict about the server. */
 async function handshake(ca: string, leaf: Leaf, servername: string): Promise<string> {
   const server = createServer({ cert: leaf.chainPem, key: leaf.keyPem }, (socket) => socket.end());
   server.on("tlsClientError", () => undefined);

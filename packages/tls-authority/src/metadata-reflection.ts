@@ -1,5 +1,5 @@
 /**
- * For tests only. The independent parser's dependency injection insists on the metadata API of an old decorators
+ * For tests only. The independent parser's dependency injection requires the metadata API of an old decorators
  * proposal; this is the part it calls.
  */
 const store = new WeakMap<object, Map<unknown, unknown>>();

@@ -5,7 +5,7 @@ export function toPem(label: "CERTIFICATE", bytes: Uint8Array): string {
   return `-----BEGIN ${label}-----\n${lines.join("\n")}\n-----END ${label}-----\n`;
 }
 
-/** The certificate blocks of a PEM text, in order, each complete with its markers; anything between is skipped. */
+/** The certificate blocks of a PEM text, in order, with their markers; other text is skipped. */
 export function certificateBlocks(text: string): string[] {
   return text.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [];
 }

@@ -1,6 +1,6 @@
 import { constants } from "node:crypto";
 
-/** A part of what `tls.createSecureContext` takes. */
+/** A part of the options of `tls.createSecureContext`. */
 export interface ServerTls {
   readonly ciphers: string;
   readonly honorCipherOrder: true;
@@ -10,7 +10,7 @@ export interface ServerTls {
 
 const SUITES_1_3 = ["TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"];
 
-/** Forward secrecy and authenticated encryption (RFC 9325, 4.2), for certificates of ECDSA and RSA keys. */
+/** Forward secrecy and authenticated encryption (RFC 9325, 4.2), for ECDSA and RSA certificates. */
 const SUITES_1_2 = [
   "ECDHE-ECDSA-AES128-GCM-SHA256",
   "ECDHE-RSA-AES128-GCM-SHA256",
@@ -20,7 +20,7 @@ const SUITES_1_2 = [
   "ECDHE-RSA-CHACHA20-POLY1305",
 ];
 
-/** What clients before TLS 1.2, and some of it, have in common with certificates of ECDSA keys. */
+/** Suites that old clients (some of them with TLS 1.2) share with ECDSA certificates. */
 const OLD_SUITES = [
   "ECDHE-ECDSA-AES128-SHA256",
   "ECDHE-ECDSA-AES256-SHA384",
@@ -29,11 +29,10 @@ const OLD_SUITES = [
 ];
 
 /**
- * What each of our TLS servers is made with, besides certificates and versions: suites in the server's order, where
- * clients that prefer ChaCha20 get it, and no renegotiation, by which clients would make the server work without end.
- *
- * `named` are names of OpenSSL, best first. They replace the suites of those versions that they belong to: without one
- * of TLS 1.3 among them, all of TLS 1.3 stay. Unknown names must have been refused before.
+ * TLS options of all servers apart from certificates and versions: suites in the server's order, ChaCha20 for clients
+ * that prefer it, and no renegotiation, which would let clients exhaust the server. `named` are OpenSSL names, best
+ * first. They replace the suites of the versions they belong to: without a TLS 1.3 name, all TLS 1.3 suites stay.
+ * Unknown names must have been refused before.
  */
 export function serverTls(named: readonly string[] = []): ServerTls {
   const isOf1_3 = (name: string): boolean => name.startsWith("TLS_");
@@ -47,13 +46,13 @@ export function serverTls(named: readonly string[] = []): ServerTls {
     ciphers: suites.join(":"),
     honorCipherOrder: true,
     secureOptions: constants.SSL_OP_NO_RENEGOTIATION | constants.SSL_OP_PRIORITIZE_CHACHA,
-    // OpenSSL chooses no suite of DHE without its parameters.
+    // OpenSSL selects DHE suites only with parameters.
     ...(suites1_2.some((name) => name.startsWith("DHE-")) ? { dhparam: "auto" } : {}),
   };
 }
 
-/** The same for clients too old for that, from TLS 1.0 on: CBC suites come last, and signatures of SHA-1 are allowed. */
+/** As {@link serverTls} for old clients, from TLS 1.0 on: CBC suites come last, and SHA-1 signatures are allowed. */
 export function oldClientTls(): ServerTls & { readonly minVersion: "TLSv1" } {
-  // TLS 1.0 and 1.1 sign with SHA-1, which OpenSSL allows at its lowest level alone.
+  // TLS 1.0 and 1.1 sign with SHA-1, which OpenSSL allows only at its lowest level.
   return { ...serverTls([...SUITES_1_2, ...OLD_SUITES, "@SECLEVEL=0"]), minVersion: "TLSv1" };
 }

@@ -10,9 +10,9 @@ const maxDnsNameLength = 253;
 const dnsName = /^(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*$/;
 
 /**
- * The names of a leaf, in order (`dns` first) and without repetition. Case, a trailing dot, the brackets and the zone
- * of an IPv6 address do not matter; IDNs become A-labels; an address given among the DNS names is taken as an
- * address. Throws {@link AuthorityError} `invalid-name` for what cannot stand in a certificate, and for no name at all.
+ * The names of a leaf, in order (`dns` first) without duplicates. Case, a trailing dot, and the brackets and zone of
+ * an IPv6 address are normalised; IDNs become A-labels; an address among the DNS names is treated as an address.
+ * Throws {@link AuthorityError} `invalid-name` for invalid names, and for none at all.
  */
 export function subjectNames(names: { dns?: readonly string[]; ip?: readonly string[] }): SubjectName[] {
   const found = new Map<string, SubjectName>();
@@ -58,7 +58,7 @@ function addressName(text: string): SubjectName | undefined {
 
 const ipv4Octets = (address: string): Uint8Array => Uint8Array.from(address.split(".").map(Number));
 
-/** The 16 octets of an address that `net.isIP` has already accepted. */
+/** The 16 octets of an address accepted by `net.isIP`. */
 function ipv6Octets(address: string): Uint8Array {
   const lastColon = address.lastIndexOf(":");
   const tail = address.slice(lastColon + 1);
@@ -76,7 +76,7 @@ function ipv6Octets(address: string): Uint8Array {
 
 const groups = (text: string): number[] => (text === "" ? [] : text.split(":").map((group) => parseInt(group, 16)));
 
-/** A name for an error message: quoted, control characters escaped, and not without end. */
+/** A name for an error message: quoted, escaped, and truncated. */
 function quoted(text: string): string {
   return JSON.stringify(text.length > 80 ? `${text.slice(0, 77)}...` : text);
 }

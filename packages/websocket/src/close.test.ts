@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { closePayload, closeText, isSendableCloseCode, readClose } from "./index.ts";
 
-test("close frames are read with what is wrong with them", () => {
+test("close frames are parsed with their problems", () => {
   const table: readonly [Buffer, number | undefined, string, RegExp | undefined][] = [
     [Buffer.alloc(0), undefined, "", undefined],
     [Buffer.from([3]), undefined, "", /half a code/],

@@ -1,19 +1,18 @@
 import { isUtf8 } from "node:buffer";
 import { closeCodeText } from "@headworks/http-fields";
 
-/** What a close frame says. */
+/** Content of a close frame. */
 export interface CloseFacts {
-  /** undefined: it says none. */
+  /** Undefined if there is none. */
   readonly code: number | undefined;
   readonly reason: string;
-  /** Why the payload is not what RFC 6455, 5.5.1 and 7.4 ask for; undefined: it is. */
+  /** Violation of RFC 6455, 5.5.1 and 7.4; undefined for a valid payload. */
   readonly problem: string | undefined;
 }
 
 /** Longest payload of a control frame, less the code. */
 const MAX_REASON_BYTES = 123;
 
-/** Reads the payload of a close frame. */
 export function readClose(payload: Buffer): CloseFacts {
   if (payload.length === 0) return { code: undefined, reason: "", problem: undefined };
   if (payload.length === 1) return { code: undefined, reason: "", problem: "A close frame has half a code" };
@@ -31,13 +30,13 @@ export function closeText(payload: Buffer): string {
   return closeCodeText(code, reason);
 }
 
-/** Codes that may be in a close frame: defined ones (RFC 6455, 7.4.1, and the registry), and 3000 to 4999. */
+/** Codes that a close frame may contain: defined ones (RFC 6455, 7.4.1, and the registry), and 3000 to 4999. */
 export function isSendableCloseCode(code: number): boolean {
   if (code >= 3000) return code <= 4999;
   return code >= 1000 && code <= 1014 && code !== 1004 && code !== 1005 && code !== 1006;
 }
 
-/** The payload of a close frame; a longer reason is cut between characters. */
+/** The payload of a close frame; a longer reason is cut at a character boundary. */
 export function closePayload(code: number | undefined, reason: string): Buffer {
   if (code === undefined) return Buffer.alloc(0);
   let text = Buffer.from(reason);

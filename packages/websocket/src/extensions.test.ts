@@ -27,7 +27,7 @@ test("every parameter of permessage-deflate is read, RFC 7692, 7.1", () => {
   }
 });
 
-test("what is not permessage-deflate as the standard has it is named as unknown", () => {
+test("anything but valid permessage-deflate is reported as unknown", () => {
   const table: readonly string[] = [
     "x-webkit-deflate-frame",
     "permessage-bzip2",
@@ -46,12 +46,12 @@ test("what is not permessage-deflate as the standard has it is named as unknown"
   assert.deepEqual(readDeflate(["", " , "]), { deflate: undefined, unknown: [] });
 });
 
-test("several fields are one list, and a quoted value holds its commas", () => {
+test("several fields are one list, and commas in quoted values are kept", () => {
   const { deflate, unknown } = readDeflate(['mux; a="b,c;d"', "permessage-deflate, permessage-deflate"]);
   assert.deepEqual(deflate, DEFAULTS);
   assert.deepEqual(unknown, ['mux; a="b,c;d"', "permessage-deflate"]);
 });
 
-test("no value makes reading fail", () => {
+test("no value makes parsing fail", () => {
   fc.assert(fc.property(fc.array(fc.string()), (values) => void readDeflate(values)));
 });

@@ -1,4 +1,4 @@
-/** Parameters of permessage-deflate as they were agreed, RFC 7692, section 7.1. */
+/** Negotiated parameters of permessage-deflate (RFC 7692, section 7.1). */
 export interface DeflateParameters {
   readonly serverNoContextTakeover: boolean;
   readonly clientNoContextTakeover: boolean;
