@@ -1,7 +1,7 @@
 import { readJson } from "@headworks/json";
 import type { AnyOperations, Operation, OperationInput, OperationOutput } from "./operation.ts";
 
-/** A non-2xx answer: the error code and message of the service, or of the connection (`status` 0). */
+/** A non-2xx response: the error code and message of the service, or of the connection (`status` 0). */
 export class ApiFailure extends Error {
   readonly status: number;
   readonly code: string;
@@ -94,7 +94,7 @@ async function readResponse(operation: Operation, response: Response): Promise<u
     try {
       body = readJson(text) as typeof body;
     } catch {
-      // An intermediary answered; its text is the best message there is.
+      // The response is from an intermediary; its text is the best message available.
     }
     const message = typeof body.error === "string" ? body.error : text || response.statusText;
     throw new ApiFailure(

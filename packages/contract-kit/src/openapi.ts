@@ -6,7 +6,7 @@ export interface ApiInfo {
   readonly version: string;
   readonly description: string;
   readonly prefix: string;
-  /** The body of every non-2xx answer. */
+  /** The body of every non-2xx response. */
   readonly error: TSchema;
 }
 

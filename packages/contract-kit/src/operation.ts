@@ -48,7 +48,7 @@ export interface Operation {
   readonly body?: TSchema | Upload;
   /** True when a request without a body is accepted too. */
   readonly bodyOptional?: boolean;
-  /** Answers by status; `null` is an empty answer. */
+  /** Responses by status; `null` is an empty one. */
   readonly responses: { readonly [status: number]: TSchema | MediaResponse | null };
   /** Header fields that change what it does, by name: what they say. */
   readonly requestFields?: Readonly<Record<string, string>>;

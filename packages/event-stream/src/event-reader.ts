@@ -94,7 +94,7 @@ export class EventReader {
     }
   }
 
-  /** The stream ended; what came of a last block is told. */
+  /** Ends the stream; reports an unfinished last block. */
   end(): void {
     if (this.#line.sizeBytes > 0) this.#lineEnded();
     if (!this.#block.isEmpty) this.#tell(false);

@@ -58,7 +58,7 @@ export class JsonStreamReader {
     else this.#scan(piece, this.#scanner);
   }
 
-  /** The stream ended; what came of a last item is told. */
+  /** Ends the stream; reports an unfinished last item. */
   end(): void {
     if (this.#scanner === undefined) {
       // The last line of a file need not end.

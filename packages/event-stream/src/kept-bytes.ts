@@ -35,7 +35,7 @@ export class KeptBytes {
     this.#keptBytes += keptBytes;
   }
 
-  /** Gives what was kept and begins anew. */
+  /** Returns the kept bytes and starts over. */
   take(): Buffer {
     const bytes = this.#isOwn ? this.#bytes.subarray(0, this.#keptBytes) : this.#bytes;
     this.#bytes = EMPTY;

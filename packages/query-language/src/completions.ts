@@ -7,7 +7,6 @@ import { scan, type ScannedItem, type ScannedTerm } from "./scan.ts";
 /** Something that could stand at the caret. Replacing `start`..`end` of the text by `insert` accepts it. */
 export interface Suggestion {
   readonly kind: "field" | "operator" | "value" | "keyword" | "preset";
-  /** What the list shows. */
   readonly label: string;
   readonly insert: string;
   readonly start: number;

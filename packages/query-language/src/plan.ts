@@ -187,7 +187,7 @@ function rangePlan(column: PlanColumn, range: NumberRange): Approximation {
   return both(terms.length === 0 ? [exactly({ kind: "present", column })] : terms.map(exactly));
 }
 
-/** What a predicate looks at, so that a store knows what to fetch. */
+/** The parts of a record that a predicate reads, so that a store fetches only those. */
 export interface Needs {
   readonly headFields: boolean;
   readonly requestBody: boolean;

@@ -1,7 +1,7 @@
-/** Which way a message of a stream went: from the server or from the client. */
+/** The direction of a stream message: from the server or from the client. */
 export type Direction = "in" | "out";
 
-/** How far an exchange has come: still running, answered, or ended without a usable answer. */
+/** The state of an exchange: in progress, completed, or ended without a usable response. */
 export type RecordState = "pending" | "complete" | "failed" | "closed";
 
 /**

@@ -1,7 +1,7 @@
 import { findField } from "./fields.ts";
 import { scan, type ScannedItem, type ScannedTerm, type ScannedValue, type Span } from "./scan.ts";
 
-/** What a stretch of query text is, for colouring. */
+/** The kind of a token of a query, for syntax highlighting. */
 export type TokenKind =
   | "field"
   | "key"

@@ -11,7 +11,7 @@ export interface ErrorDetail {
 export class ApiError extends Error {
   readonly code: ErrorCode;
   readonly details: readonly ErrorDetail[] | undefined;
-  /** Fields that the answer has besides. */
+  /** Additional header fields of the response. */
   readonly headers: Readonly<Record<string, string>>;
 
   constructor(

@@ -1,6 +1,6 @@
 import type { Access } from "@headworks/contract-kit";
 
-/** Who calls. `scopes` are `resource:permission` texts, with `*` for either part. */
+/** The caller. `scopes` are `resource:permission` texts, with `*` for either part. */
 export interface Principal {
   readonly name: string;
   readonly scopes: readonly string[];
@@ -11,7 +11,7 @@ export type Identify = (
   headers: Readonly<Record<string, string | string[] | undefined>>,
 ) => Promise<Principal | undefined> | Principal | undefined;
 
-/** Everybody who reaches the API while authentication is off. */
+/** The caller of every request while authentication is off. */
 export const LOCAL_ADMIN: Principal = { name: "local", scopes: ["*:*"] };
 
 export type Authorization = "allowed" | "unauthenticated" | "forbidden";

@@ -9,7 +9,7 @@ import type { Identify } from "./authorize.ts";
 import { announcesBody, mediaType, readJsonBody, refuseCoding } from "./read-body.ts";
 import type { BodySource } from "./read-body.ts";
 
-/** A handler without its types: what a table of all slices can hold. */
+/** A handler with its types erased, for the table of all slices. */
 export type AnyHandler = (input: {
   params: unknown;
   query: unknown;
@@ -27,7 +27,7 @@ export interface BoundRequest {
   readonly signal: AbortSignal;
 }
 
-/** What goes out; `body` undefined is an empty answer. */
+/** The response; `body` is undefined when it is empty. */
 export interface BoundResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;

@@ -48,7 +48,6 @@ export interface ClientParts {
   readonly onFailure: (error: unknown) => void;
 }
 
-/** How many rows a client gets unless it asks for more. */
 export const INITIAL_ROWS = 100;
 
 /** One connection on `/ws`: what it wants to see, and how far behind it is. */
@@ -192,7 +191,7 @@ export class EventClient {
     this.#startAgain();
   }
 
-  /** Tells how many events were missed, and sends the latest rows in their place. */
+  /** Reports the number of missed events and sends the latest rows instead. */
   #startAgain(): void {
     const missed = this.#missed;
     this.#missed = 0;
@@ -245,7 +244,7 @@ function hold(held: HeldFlushes, flush: Flush): void {
   else held.flushes.push(flush);
 }
 
-/** What the store is asked for; undefined: everything. */
+/** The query for the store; undefined selects everything. */
 function queryOf(filter: EventFilter): string | undefined {
   return filter.kind === "some" ? filter.query : undefined;
 }

@@ -165,7 +165,7 @@ class Hub implements EventHub {
     this.#countListeners();
     webSocket.on("message", (data, isBinary) => this.#receive(client, data, isBinary));
     webSocket.on("pong", () => (client.isAlive = true));
-    // ws closes the connection itself, with the right code; there is nothing to add and nobody to tell.
+    // ws closes the connection itself, with the right code.
     webSocket.on("error", () => undefined);
     webSocket.on("close", () => this.#farewell(client));
     client.send({ type: "Connected", data: { client_id: client.id } });

@@ -121,7 +121,7 @@ function isSameAddress(name: string, localAddress: string): boolean {
   return left !== undefined && right !== undefined && left.value === right.value;
 }
 
-/** Fields of every answer, refusals included. */
+/** Header fields of every response, refusals included. */
 export const SECURITY_FIELDS: Readonly<Record<string, string>> = {
   "Content-Security-Policy": [
     "default-src 'none'",

@@ -21,7 +21,7 @@ export function errorResponse(error: unknown): ErrorResponse {
   return known ?? { ...refusalResponse("INTERNAL"), isInternal: true };
 }
 
-/** The answer of a code, without an error object. */
+/** The response for a code, without an error object. */
 export function refusalResponse(
   code: ErrorCode,
   message: string = ERRORS[code].message,

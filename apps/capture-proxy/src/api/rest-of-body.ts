@@ -26,7 +26,7 @@ export async function discardRest(request: IncomingMessage, maxBytes = MAX_DISCA
   if (!request.complete) request.destroy();
 }
 
-/** The body of an early answer: all of it at once, and its end when the request's body has ended too. */
+/** The body of an early response: sent at once, ended when the request's body has ended too. */
 export async function* beforeRest(text: string, request: IncomingMessage): AsyncGenerator<string> {
   yield text;
   await discardRest(request);

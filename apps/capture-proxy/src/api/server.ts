@@ -191,7 +191,7 @@ function refusing(feature: string): () => Promise<BoundResponse> {
   };
 }
 
-/** Aborts when the client goes away before its answer is complete. */
+/** Aborts when the client disconnects before its response is complete. */
 function goneSignal(reply: FastifyReply): AbortSignal {
   const controller = new AbortController();
   reply.raw.once("close", () => {
@@ -303,7 +303,7 @@ function addressOf(server: Server | undefined): string {
   return `http://${hostPortText(address.address, address.port)}`;
 }
 
-/** How a path outside the API is answered. */
+/** The response to a path outside the API. */
 type UiResponse =
   | { readonly kind: "file"; readonly path: string; readonly cacheControl: string }
   | { readonly kind: "missing-build" }

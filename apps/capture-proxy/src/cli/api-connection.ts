@@ -15,7 +15,6 @@ export interface ApiAddress {
   readonly timeoutMs: number;
 }
 
-/** What is sent with one operation. */
 export interface ApiRequest {
   readonly params?: Readonly<Record<string, unknown>>;
   readonly query?: Readonly<Record<string, unknown>>;
@@ -157,7 +156,7 @@ async function refusal(response: IncomingMessage, status: number): Promise<ApiFa
   try {
     body = JSON.parse(text) as { error?: unknown } | null;
   } catch {
-    // Something else answered; its first line is the best message there is.
+    // The response is not Weir's; its first line is the best message available.
   }
   const message =
     typeof body?.error === "string"

@@ -80,7 +80,7 @@ function fillCommand(command: Command, facts: OperationCommand, invocation: Invo
   });
 }
 
-/** Calls the operation with what the command line says and shows the answer. */
+/** Calls the operation with the parameters of the command line and prints the response. */
 async function runOperation(command: Command, facts: OperationCommand, invocation: Invocation): Promise<number> {
   const given = command.optsWithGlobals<{ apiUrl?: string; timeout?: string; json?: boolean; output?: string }>();
   const address = apiAddress(given, invocation.environment);
@@ -220,7 +220,7 @@ function pageOf(value: unknown): Page | undefined {
   return { entries, next: typeof next === "string" ? next : undefined };
 }
 
-/** The name of the schema of the answer, or of its rows. */
+/** The name of the schema of the response, or of its rows. */
 function rowSchemaId(operation: Operation): string | undefined {
   interface Named {
     readonly $id?: string;

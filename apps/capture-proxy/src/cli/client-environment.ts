@@ -35,7 +35,7 @@ const EXTRA_VARIABLES = ["NODE_EXTRA_CA_CERTS", "DENO_CERT"];
 /** Variables that may name certificates a user trusts already; they are kept in the new bundle. */
 export const CA_VARIABLES: readonly string[] = [...BUNDLE_VARIABLES, ...EXTRA_VARIABLES];
 
-/** Files by which programs trust a CA besides what they trust already. */
+/** Files that add a CA to the ones a program trusts already. */
 export interface TrustPaths {
   /** The system's roots, those of the user's own variables, and the CA. */
   readonly bundle: string;
@@ -89,7 +89,7 @@ function each(names: readonly string[], value: string | undefined): Record<strin
 function javaOptions({ proxyUrl, trust, noProxy }: ClientFacts): string[] {
   const { hostname, port } = new URL(proxyUrl);
   const host = hostname.replace(/^\[|\]$/g, "");
-  // Java would leave out this machine unless told otherwise. Hosts are separated by bars there.
+  // Java bypasses the proxy for localhost by default. It separates hosts with bars.
   const direct = noProxy
     .split(",")
     .map((entry) => entry.trim().replace(/^\./, "*."))

@@ -7,7 +7,7 @@ export interface CommandShape {
   readonly flags?: Readonly<Record<string, string>>;
   /** Properties that have no flag: read-only fields that the body tolerates, or second spellings. */
   readonly hidden?: readonly string[];
-  /** The property of the answer that is the result: a text to pipe on, printed alone and as it is. */
+  /** The property of the response that is the result: a text for pipes, printed alone and unchanged. */
   readonly prints?: string;
   /** Sent along: giving the command is the confirmation that a header asks for. */
   readonly headers?: Readonly<Record<string, string>>;

@@ -17,7 +17,7 @@ interface Node {
   }[];
 }
 
-/** A completion script for the whole command tree, complete in itself: it asks nothing at completion time. */
+/** A self-contained completion script for the whole command tree; completing starts no process. */
 export function completionScript(program: Command, shell: Shell): string {
   const nodes = nodesOf(program, "");
   switch (shell) {

@@ -88,7 +88,7 @@ function writeProblem(directory: string): string | undefined {
 const LAST_BUILD_YEAR = 2025;
 const FUTURE_MS = 5 * 60_000;
 
-/** A clock that is behind what was written with it makes certificates invalid and entries jump. */
+/** A clock set back makes certificates invalid and puts entries out of order. */
 export async function checkClock({ dataDir, nowMs, health, address }: CheckContext): Promise<Finding> {
   const name = "Clock";
   const advice = "set the clock (timedatectl, or the settings of the system)";

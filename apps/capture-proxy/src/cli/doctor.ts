@@ -35,7 +35,7 @@ export interface Finding {
 /** What is examined of what may lie elsewhere. */
 type ExaminedPlaces = Pick<DataPlaces, "trafficFile" | "certificateDirectory">;
 
-/** What the checks look at. */
+/** The input of the checks. */
 export interface CheckContext {
   readonly invocation: Invocation;
   readonly dataDir: string;
@@ -44,7 +44,7 @@ export interface CheckContext {
   readonly address: ApiAddress;
   /** The service was named; without that it is the one that would be used by itself. */
   readonly isServiceNamed: boolean;
-  /** Health of the service at `address`; undefined when none answers. */
+  /** Health of the service at `address`; undefined when none responds. */
   readonly health: DetailedHealth | undefined;
   readonly nowMs: number;
 }
@@ -126,7 +126,7 @@ async function doctor(invocation: Invocation, options: DoctorOptions): Promise<n
   return isWell ? EXIT.ok : EXIT.failure;
 }
 
-/** Throws {@link CommandFailure} for what can be no such place. */
+/** Throws {@link CommandFailure} for an invalid location. */
 function placesOf(flags: DoctorOptions, environment: Invocation["environment"], dataDir: string): ExaminedPlaces {
   const sources = { flags, environment, dataDir };
   try {
@@ -177,7 +177,7 @@ function readSettings(
   }
 }
 
-/** Short: a service on this machine answers at once or is in trouble. */
+/** Short: a healthy local service responds at once. */
 const PROBE_MS = 3000;
 
 function checkService({ health, address }: CheckContext): Finding {

@@ -48,7 +48,7 @@ export async function withEntryIds(address: ApiAddress, property: InputProperty,
   return typeof value === "string" ? await entryId(address, value) : value;
 }
 
-/** Path parameters by name, ids in place of other names of entries. */
+/** Path parameters by name, with other names of entries resolved to ids. */
 export async function paramsWithEntryIds(
   address: ApiAddress,
   operation: Operation,

@@ -43,7 +43,7 @@ export function lineCount(text: string): number {
   return value;
 }
 
-/** What is said when something else than Weir is behind the address. */
+/** The message when the server at the address is not Weir. */
 export const NOT_THE_FEED = "What answers at /ws does not speak like Weir's live feed";
 
 /** The messages of one text of the live feed, which sends them alone or several in an array. Throws for anything else. */

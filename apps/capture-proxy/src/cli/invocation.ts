@@ -71,7 +71,7 @@ export interface Invocation {
   readonly stdout: Terminal;
   readonly stderr: Terminal;
   readonly parts: Parts;
-  /** Aborted when nobody reads standard output any more. */
+  /** Aborted when standard output is closed. */
   readonly outputGone: AbortSignal;
   /** The signals that came before a command could say what they mean, which from now on have their usual effect. */
   readonly heldSignals: () => readonly NodeJS.Signals[];

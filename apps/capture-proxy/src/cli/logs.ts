@@ -36,7 +36,7 @@ export function addLogsTailCommand(group: Command, invocation: Invocation, outco
   });
 }
 
-/** Prints, and follows until it is interrupted or nobody reads; resolves to the exit code. */
+/** Prints, and follows until interrupted or until the output is closed; resolves to the exit code. */
 async function tail(invocation: Invocation, options: TailOptions): Promise<number> {
   const address = apiAddress(options, invocation.environment);
   const first = await lines(address, { limit: Math.max(1, options.lines) });

@@ -208,7 +208,7 @@ const tree: readonly WideColumn<TreeNode>[] = [
   { title: "Last", text: (row) => timeText(row.last_timestamp), fromColumns: 90 },
 ];
 
-/** Tables by the name of the schema of their rows; the contract decides which one an answer is. */
+/** Tables by the schema name of their rows, which the contract gives for each response. */
 const TABLES: Readonly<Record<string, readonly WideColumn<never>[]>> = {
   TrafficEntry: traffic,
   TrafficSnapshot: trafficRows,

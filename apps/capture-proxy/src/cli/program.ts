@@ -194,7 +194,7 @@ export async function buildProgram(
   return program;
 }
 
-/** Whoever mistypes a command or an option is told where the right ones are listed. */
+/** Errors about unknown commands and options point to the help. */
 function pointToHelp(command: Command, path: string): void {
   command.showHelpAfterError(`Run ${path} --help to see what there is.`);
   for (const below of command.commands) pointToHelp(below, `${path} ${below.name()}`);

@@ -18,7 +18,7 @@ export interface ModificationFlags {
   readonly var?: readonly (readonly [string, string])[];
 }
 
-/** Flags that say what a comparison leaves out of account. */
+/** Flags that exclude parts of the messages from a comparison. */
 export interface DiffFlags {
   readonly ignoreHeader?: readonly string[];
   readonly ignorePath?: readonly string[];

@@ -87,7 +87,7 @@ const mocks: readonly WideColumn<MockRule>[] = [
   id,
 ];
 
-/** What a mock answers with, in a word or two. */
+/** The response of a mock, in a word or two. */
 function responseText({ response_config: config }: MockRule): string {
   switch (config.type) {
     case "single":
@@ -180,7 +180,7 @@ const throttleProfiles: readonly WideColumn<ThrottleProfile>[] = [
   { title: "Loss", text: (row) => `${row.packet_loss_percent} %`, align: "right" },
 ];
 
-/** Tables of rules and of what they did, by the name of the schema of their rows. */
+/** Tables of rules and their hits, by the schema name of their rows. */
 export const RULE_TABLES: Readonly<Record<string, readonly WideColumn<never>[]>> = {
   Breakpoint: breakpoints,
   PausedItem: paused,

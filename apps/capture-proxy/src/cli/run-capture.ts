@@ -40,7 +40,7 @@ export interface Capture {
   readonly hasOwnSession: boolean;
   /** A proxy for this run alone; nothing else goes through it. */
   readonly isOwn: boolean;
-  /** What is captured stays after the run. */
+  /** Captured traffic is kept after the run. */
   readonly isKept: boolean;
   /** Resolves when what the run sent is in the store, as far as that can be told. */
   settle(signal: AbortSignal): Promise<void>;
@@ -143,7 +143,7 @@ async function ownCapture(invocation: Invocation, options: RunOptions, flags: Fl
   try {
     proxy = await startProxy(invocation, {
       dataDir,
-      // The program's standard error is not ours to write to, unless somebody asked for a log.
+      // Standard error belongs to the program, unless a log was requested.
       logTarget: isTemporary ? "stderr-only" : "stderr",
       verbosity: verbosity(invocation.environment, flags["verbose"] === true ? "debug" : "silent"),
       flags: { host: "127.0.0.1", "api-host": "127.0.0.1", "proxy-port": "0", "api-port": "0", ...flags },
@@ -190,7 +190,7 @@ interface RunSession {
   readonly sessionId: string;
   readonly sessionName: string | null;
   readonly proxyUrl: string;
-  /** Resolves when what the run sent is in the store. */
+  /** Resolves when the traffic of the run is stored. */
   readonly end: (signal?: AbortSignal) => Promise<void>;
 }
 

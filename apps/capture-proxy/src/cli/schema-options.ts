@@ -133,7 +133,7 @@ export function addPropertyOptions(
       value: readText(property.schema, text, previous?.value),
     });
     const inner = innerSchema(property.schema);
-    // For help and completion; the parser refuses what is not among them.
+    // For help and completion; the parser rejects other values.
     if (inner.enum !== undefined) option.argChoices = [...inner.enum];
     command.addOption(option.argParser(parse));
     return;
@@ -199,7 +199,7 @@ function isBoolean(schema: Schema): boolean {
   );
 }
 
-/** What a nullable value is when it is not null. */
+/** The non-null variant of a nullable schema. */
 function innerSchema(schema: Schema): Schema {
   return schema.anyOf?.find((candidate) => candidate.type !== "null") ?? schema;
 }

@@ -55,7 +55,7 @@ function optionsOf(input: SettingInput, flag: string): Option[] {
   const text = `${input.description}${facts(input)}`;
   if (input.takes === "value") {
     const option = new Option(`${letter}--${flag} <${input.placeholder}>`, text);
-    // For help and completion; the settings refuse what is not among them.
+    // For help and completion; the settings reject other values.
     if (input.choices !== undefined) option.argChoices = [...input.choices];
     return [option];
   }

@@ -50,7 +50,7 @@ export interface StartedProxy {
   stop(graceMs?: number): Promise<void>;
 }
 
-/** Starts the service in this process. Throws {@link CommandFailure} with a sentence for what its user can mend. */
+/** Starts the service in this process. Throws {@link CommandFailure} for failures the user can fix. */
 export async function startProxy(invocation: Invocation, options: StartOptions): Promise<StartedProxy> {
   const places = options.places ?? defaultPlaces(options.dataDir);
   const terminal = options.logTarget === "stdout" ? invocation.stdout : invocation.stderr;
@@ -104,7 +104,7 @@ export async function startProxy(invocation: Invocation, options: StartOptions):
   }
 }
 
-/** The exit code and sentence of a start that failed; what nobody can mend keeps its stack. */
+/** The exit code and message of a failed start; unexpected errors keep their stack. */
 function startFailure(error: unknown): unknown {
   const system = systemError(error);
   if (system?.code === "EADDRINUSE") {
@@ -148,7 +148,6 @@ interface SystemError {
   /** Of an error of listening: the flag of the port. */
   readonly flag?: string;
   readonly address?: string;
-  /** What was to be resolved. */
   readonly hostname?: string;
   readonly path?: string;
 }
@@ -232,7 +231,7 @@ async function serveUntil(
     flags,
     allowInsecureApi: given.insecureApi ?? false,
     importedAuthority: importedAuthority(given, environment),
-    // Whoever asks for the addresses as JSON reads standard output with a program.
+    // With JSON, standard output is read by a program.
     logTarget: given.json === true ? "stderr" : "stdout",
     verbosity: verbosity(environment, flags["verbose"] === true ? "debug" : "info"),
     isJsonLog: flags["log-json"] === true,

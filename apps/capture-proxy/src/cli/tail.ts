@@ -45,7 +45,7 @@ export function addTailCommand(group: Command, invocation: Invocation, outcome: 
   });
 }
 
-/** Follows, on one connection after the other, until it is interrupted or nobody reads; resolves to the exit code. */
+/** Follows, reconnecting as needed, until interrupted or until the output is closed; resolves to the exit code. */
 async function tail(invocation: Invocation, options: TailOptions): Promise<number> {
   const { stderr } = invocation;
   const address = apiAddress(options, invocation.environment);

@@ -12,7 +12,7 @@ export interface Terminal {
   /** Columns of the window; unlimited where no window is. */
   readonly columns: number;
   write(text: string): void;
-  /** The text with colours, or as it is under NO_COLOR and where nobody looks. */
+  /** The text with colours; plain under NO_COLOR and when the output is no terminal. */
   style(style: Style, text: string): string;
 }
 
@@ -70,7 +70,7 @@ export function visibleJson(json: string): string {
   );
 }
 
-/** Writes JSON as it came, made harmless where somebody looks. */
+/** Writes JSON unchanged; on a terminal, control characters are escaped. */
 export function writeJson(stdout: Terminal, json: string): void {
   stdout.write(`${stdout.isTty ? visibleJson(json) : json}\n`);
 }

@@ -65,7 +65,7 @@ async function toFile(response: IncomingMessage, path: string, invocation: Invoc
 async function placeOf(path: string): Promise<{ readonly path: string; readonly isFile: boolean }> {
   try {
     const facts = await stat(path);
-    // A link stays, and what it leads to is written.
+    // A link is kept; its target is written.
     return facts.isFile() ? { path: await realpath(path), isFile: true } : { path, isFile: false };
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
@@ -96,7 +96,7 @@ async function toStandardOutput(response: IncomingMessage, invocation: Invocatio
   }
 }
 
-/** Captured bytes on their way to a person: control characters become visible. */
+/** Captured bytes for a terminal: control characters become visible. */
 class VisibleBytes extends Transform {
   readonly #decoder = new StringDecoder("utf8");
 

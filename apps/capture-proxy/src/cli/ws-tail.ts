@@ -50,7 +50,7 @@ export function addWsTailCommand(group: Command, invocation: Invocation, outcome
   });
 }
 
-/** Follows until it is interrupted, nobody reads, or the service goes away; resolves to the exit code. */
+/** Follows until interrupted, the output is closed, or the service stops; resolves to the exit code. */
 async function tail(invocation: Invocation, connection: string | undefined, options: TailOptions): Promise<number> {
   const address = apiAddress(options, invocation.environment);
   if (connection !== undefined) await refuseClosed(address, connection);

@@ -11,7 +11,7 @@ const LEVELS: Readonly<Record<string, string>> = {
   trace: "trace",
 };
 
-/** What `WEIR_LOG` or `RUST_LOG` asks for. */
+/** The level set by `WEIR_LOG` or `RUST_LOG`. */
 export interface Verbosity {
   /** A level of pino. */
   readonly level: string;

@@ -143,7 +143,7 @@ export function withoutSecrets(value: unknown, level = 0): unknown {
   );
 }
 
-/** Whether a value of this name is for nobody's eyes. */
+/** Whether a value of this name is secret. */
 export function isSecretName(name: string): boolean {
   return name.length <= 64 && SECRET_NAMES.test(name.toLowerCase().replaceAll(/[-_. ]/g, ""));
 }

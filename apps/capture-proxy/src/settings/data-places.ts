@@ -20,7 +20,7 @@ export interface DataPlaceSources {
   readonly dataDir: string;
 }
 
-/** Where everything lies if nobody says otherwise. */
+/** The default locations. */
 export function defaultPlaces(dataDir: string): DataPlaces {
   return {
     logFile: join(dataDir, "logs", "weir.log"),

@@ -127,7 +127,7 @@ interface InputSchema {
   readonly anyOf?: readonly InputSchema[];
 }
 
-/** What a nullable value is when it is not null. */
+/** The non-null variant of a nullable schema. */
 function notNull(schema: InputSchema): InputSchema {
   return schema.anyOf?.find(({ type }) => type !== "null") ?? schema;
 }

@@ -3,7 +3,7 @@ import { createSecureContext } from "node:tls";
 import type { SecureContextOptions, SecureVersion } from "node:tls";
 import { validateHostPattern } from "@headworks/host-patterns";
 
-/** The certificate with which Weir answers origins that ask for one. */
+/** The client certificate for origins that request one. */
 export interface ClientCertificate {
   /** Host pattern. */
   readonly host: string;

@@ -1,7 +1,7 @@
 /** Whose way of streaming answers it is; others speak the same ways. */
 export type ChatFormat = "openai-chat" | "openai-responses" | "anthropic" | "google" | "ollama";
 
-/** A call of a tool that the model asks for. */
+/** A tool call by the model. */
 export interface ToolCall {
   readonly id: string | null;
   readonly name: string;
@@ -13,7 +13,7 @@ export interface ToolCall {
 export interface ChatChoice {
   readonly index: number;
   readonly text: string;
-  /** What the model thought, as far as the provider shows it. */
+  /** The reasoning, as far as the provider reveals it. */
   readonly reasoning: string;
   readonly refusal: string;
   readonly toolCalls: readonly ToolCall[];
@@ -37,7 +37,7 @@ export interface ChatResponse {
   readonly model: string | null;
   readonly choices: readonly ChatChoice[];
   readonly usage: ChatUsage | null;
-  /** What the provider says went wrong. */
+  /** The provider's error message. */
   readonly error: string | null;
   /** False: the stream did not say that it was complete. */
   readonly isComplete: boolean;
@@ -45,7 +45,7 @@ export interface ChatResponse {
   readonly isCut: boolean;
 }
 
-/** Enough for any answer; a hostile stream gets no more. */
+/** Enough for any response; limits the memory of a hostile stream. */
 const MAX_CHARACTERS = 8_388_608;
 const MAX_CHOICES = 128;
 const MAX_TOOL_CALLS = 1024;
