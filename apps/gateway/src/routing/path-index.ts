@@ -195,7 +195,7 @@ export const NONE = -1;
  * A multimap from hashes to numbers in two flat arrays: a table of thousands stays in the processor's cache, and a
  * lookup creates no substring of a path. Clients choose the hashed text, so compare the entries found.
  */
-export class HashIndex {
+class HashIndex {
   #hashes = new Int32Array(16);
   /** Entries plus one; 0 for an empty slot. */
   #entries = new Int32Array(16);
@@ -409,7 +409,7 @@ function foundBy({ route, pattern }: PatternRoute, path: string): FoundPattern |
 }
 
 /** The hash of a text is that of its code units in order, starting with 0. */
-export function nextHash(hash: number, unit: number): number {
+function nextHash(hash: number, unit: number): number {
   return (Math.imul(hash, 31) + unit) | 0;
 }
 
