@@ -288,17 +288,22 @@ describe("bounds for slow clients", { concurrency: 16 }, () => {
 
   for (const protocol of ["http1", "h2c"] as const) {
     test(`pending_timeout_ms: who waited so long for a connection by ${protocol} is answered 503 with Retry-After`, async () => {
+      const begun = Promise.withResolvers<void>();
       await using upstream =
         protocol === "http1"
-          ? await startRawServer(async (connection) => void (await connection.closed))
-          : await startRawHttp2Origin(() => undefined, settings([3, 1]));
+          ? await startRawServer(async (connection) => {
+              await connection.readUntil("\r\n\r\n");
+              begun.resolve();
+              await connection.closed;
+            })
+          : await startRawHttp2Origin(() => begun.resolve(), settings([3, 1]));
       await using gateway = await startGateway({
-        ...serving("api", [upstream.port], { protocol, connection_cap: 1, pending_timeout_ms: 200 }),
+        ...serving("api", [upstream.port], { protocol, connection_cap: 1, pending_timeout_ms: 500 }),
         routes: [proxied("api")],
       });
       await using crowd = new Crowd();
       await eachHttp1(head("GET", "/"))(crowd, gateway.port(), 1);
-      await waitUntil(() => upstream.connections.length > 0);
+      await begun.promise;
       const response = await gateway.send({ path: "/" });
       assert.deepEqual(
         [response.status, errorOf(response).code, response.header("retry-after")],
