@@ -138,7 +138,7 @@ journey("No screen of rules has a serious barrier, in either theme", async (benc
     ["/mocks?panel=recording", "No recorded responses"],
     ["/mocks?panel=serving", "Start serving"],
     [`/replay?id=${saved.id}`, "Follow redirects"],
-    [`/replay?right=${replay.id}`, "Times"],
+    [`/replay?right=${replay.id}`, "Timing"],
     ["/throttle", "Only for these hosts"],
   ] as const) {
     await visit(page, path);

@@ -64,7 +64,7 @@ journey("A search in a body steps through its matches and takes regular expressi
 journey("A viewer whose code cannot be had says so, and tries again when told to", async (bench) => {
   await bench.send("/orders");
   const page = await bench.open("/sessions");
-  const code = "**/assets/body.worker*";
+  const code = "**/assets/body-worker*";
   await page.route(code, async (route) => await route.abort());
   await page.getByRole("link", { name: "Traffic", exact: true }).click();
   const panel = body(await openRow(page, "/orders"));

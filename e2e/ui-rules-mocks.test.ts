@@ -82,7 +82,7 @@ journey("Answers are recorded, reviewed, and made mocks; collections switch them
   const panel = page.getByRole("region", { name: "Recorded responses" });
   await waitForCount(panel.getByRole("checkbox"), 2);
   await panel.getByRole("checkbox", { name: /recorded-1/u }).uncheck();
-  await panel.getByRole("button", { name: "Import 1 mock" }).click();
+  await panel.getByRole("button", { name: "Create 1 mock" }).click();
   await page
     .getByRole("list", { name: "Mocks" })
     .getByText(/recorded-2/u)
@@ -126,7 +126,7 @@ journey("An OpenAPI document shows what it makes before it makes it", async (ben
     .first()
     .waitFor();
   assert.equal((await bench.weir.get<readonly unknown[]>("/mocks")).length, 0);
-  await dialog.getByRole("button", { name: "Import 1 mock" }).click();
+  await dialog.getByRole("button", { name: "Create 1 mock" }).click();
   await waitForCount(dialog, 0);
   const response = await bench.client.fetch(`${bench.origin.url}/imported`);
   assert.deepEqual(JSON.parse(response.body.toString()), { made: true });

@@ -242,7 +242,7 @@ journey("A list that is empty because of the filter says so", async (bench) => {
   await bench.send("/orders");
   const page = await bench.open("/traffic?q=host:nowhere.example");
   await page.getByText("No matching requests").waitFor();
-  await page.getByRole("button", { name: "Clear filter" }).click();
+  await page.getByRole("button", { name: "Clear filter" }).last().click();
   await row(page, "/orders").waitFor();
 });
 
@@ -278,7 +278,7 @@ journey(
     await away.waitFor();
     // A screen that knows that it has nothing says only that it cannot ask.
     await page.getByRole("link", { name: "Mocks", exact: true }).click();
-    await page.getByText("The mocks cannot be loaded").waitFor();
+    await page.getByText("Could not load the mocks").waitFor();
     assert.equal(await page.getByText("No mocks").count(), 0);
     // One that was never shown comes by itself later.
     await page.getByRole("link", { name: "Focus", exact: true }).click();

@@ -155,10 +155,10 @@ journey("Schemas of gRPC are added from files and from a server, and removed aga
 
   const server = page.getByLabel("From a server with reflection");
   await server.fill("http://127.0.0.1:9");
-  await page.getByRole("button", { name: "Load" }).click();
+  await page.getByRole("button", { name: "Load", exact: true }).click();
   await page.getByRole("form", { name: "Schema from a server" }).getByRole("alert").waitFor();
   await server.fill(`http://127.0.0.1:${shop.port}`);
-  await page.getByRole("button", { name: "Load" }).click();
+  await page.getByRole("button", { name: "Load", exact: true }).click();
   await list.getByText("shop.v1.Orders", { exact: true }).waitFor();
   const known = await bench.weir.get<GrpcSchema[]>("/grpc/schemas");
   assert.deepEqual(

@@ -410,7 +410,7 @@ journey(
     const page = await bench.open("/streams?kind=websocket");
     await page.getByRole("button", { name: "Rules for WebSocket messages" }).click();
     const dialog = page.getByRole("dialog", { name: "Rules for WebSocket messages" });
-    await dialog.getByRole("button", { name: "Change Prices" }).click();
+    await dialog.getByRole("button", { name: "Edit Prices" }).click();
     const name = dialog.getByRole("textbox", { name: "Name" });
     await eventually("the form is filled in", async () => (await name.inputValue()) === "Prices");
     await dialog.getByRole("textbox", { name: "Host" }).fill("shop.example");
