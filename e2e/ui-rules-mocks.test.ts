@@ -126,7 +126,7 @@ journey("An OpenAPI document shows what it makes before it makes it", async (ben
     .first()
     .waitFor();
   assert.equal((await bench.weir.get<readonly unknown[]>("/mocks")).length, 0);
-  await dialog.getByRole("button", { name: "Create 1 mock" }).click();
+  await dialog.getByRole("button", { name: "Import 1 mock" }).click();
   await waitForCount(dialog, 0);
   const response = await bench.client.fetch(`${bench.origin.url}/imported`);
   assert.deepEqual(JSON.parse(response.body.toString()), { made: true });

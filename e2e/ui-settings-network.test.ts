@@ -59,7 +59,7 @@ journey("Trouble at the upstream proxy is said in Settings and on the entry", as
   await using weir = await startWeir({ args: ["--upstream-proxy=127.0.0.1:1"] });
   const page = await bench.open(`${weir.apiUrl}/settings`);
   const card = section(page, "upstream-proxy");
-  await card.getByRole("status").getByText("by way of http://127.0.0.1:1").waitFor();
+  await card.getByRole("status").getByText("through http://127.0.0.1:1").waitFor();
   assert.equal((await proxyClient(weir.proxyPort).fetch(`${bench.origin.url}/orders`)).status, 502);
   await card.getByRole("alert").getByText("The upstream proxy is failing").waitFor();
   await card.getByRole("link", { name: "show request" }).click();
