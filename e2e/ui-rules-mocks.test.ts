@@ -148,7 +148,7 @@ journey("Answers of one mock are chosen by conditions that are built line by lin
   const line = when.getByRole("group", { name: "Query parameter condition" });
   await line.getByRole("textbox", { name: "Name" }).fill("step");
   // Rules can ask for the opposite, answers cannot.
-  assert.equal(await when.getByRole("button", { name: /^Negate/u }).count(), 0);
+  assert.equal(await when.getByRole("button", { name: /^not: negate/u }).count(), 0);
   await line.getByRole("textbox", { name: "Value" }).fill("pay");
   await when.getByRole("button", { name: "Add condition" }).click();
   const second = when.getByRole("group", { name: "Query parameter condition" }).nth(1);

@@ -288,7 +288,7 @@ journey("A condition is written as lines, as a query, and as JSON, and stays the
   await dialog.getByRole("radio", { name: "Form" }).click();
   const status = dialog.getByRole("group", { name: "Status condition" });
   assert.equal(await status.getByRole("textbox", { name: "Value" }).inputValue(), "5xx");
-  assert.equal(await status.getByRole("button", { name: /^Negate/u }).getAttribute("aria-pressed"), "true");
+  assert.equal(await status.getByRole("button", { name: /^not: negate/u }).getAttribute("aria-pressed"), "true");
   await status.getByRole("textbox", { name: "Value" }).fill("404");
   await dialog.getByRole("radio", { name: "JSON" }).click();
   const json = dialog.getByRole("textbox", { name: "Condition as JSON" });

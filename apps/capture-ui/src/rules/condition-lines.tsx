@@ -148,7 +148,7 @@ function NotButton({
   readonly of: string;
 }) {
   return (
-    <Button pressed={not} aria-label={`Negate ${of}`} title="Negate" onClick={() => onChange(!not)}>
+    <Button pressed={not} aria-label={`not: negate ${of}`} title="Negate" onClick={() => onChange(!not)}>
       not
     </Button>
   );
