@@ -7,7 +7,7 @@ test("waits double up to fifteen seconds and never exceed it", () => {
   assert.deepEqual(longest, [500, 1000, 2000, 4000, 8000, 15_000, 15_000, 15_000]);
 });
 
-test("while somebody looks, no wait is longer than two seconds", () => {
+test("while the page is visible, no wait is longer than two seconds", () => {
   const longest = [1, 2, 3, 4, 1000].map((attempt) => backoffMs(attempt, 1, true));
   assert.deepEqual(longest, [500, 1000, 2000, 2000, 2000]);
 });

@@ -227,7 +227,7 @@ function receive(text: string): void {
 
 /**
  * How long to wait before attempt number `attempt` (1 is the first after a loss), in milliseconds: doubling from half a
- * second to 15 s, or to 2 s while somebody looks, spread by up to a quarter so that windows do not come back all at once.
+ * second to 15 s, or to 2 s while the page is visible, with a jitter of up to a quarter so that windows do not reconnect together.
  * `random` is in [0, 1).
  */
 export function backoffMs(attempt: number, random: number, isWatched = false): number {

@@ -3,7 +3,7 @@ import { visibleJson, visibleText } from "@headworks/log-file";
 
 const REDACTED = "[REDACTED]";
 
-/** Names of what nobody may read in a log, however they are written: `api_key`, `apiKey`, `X-API-Key`. */
+/** Names of secrets, which the log redacts in every spelling: `api_key`, `apiKey`, `X-API-Key`. */
 const SECRET_NAMES =
   /^(?:x?(?:proxy)?authorization|(?:set)?cookie2?|(?:x?api|access|secret|private|signing|encryption)key|xapikey|(?:[a-z]{0,20})(?:password|passwd|passphrase|secret|token|credentials?))$/;
 

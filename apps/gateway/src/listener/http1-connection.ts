@@ -407,7 +407,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
 
   #setDeadline(): void {
     if (this.#state.isIdle && this.#reader.hasPartialHead) {
-      // Set once per head, so that single bytes do not keep the connection open for ever.
+      // The deadline is set once per head: single bytes do not extend it.
       if (!this.#isHeadTimed) this.deadlineMs = turnMs() + this.#services.timeouts.headMs;
       this.#isHeadTimed = true;
     } else if (!this.#linger.isOn) {

@@ -125,7 +125,7 @@ export class Endpoint implements EndpointState {
 
   /**
    * Expected cost of one more request: the peak-sensitive latency average times requests in flight. It decays while
-   * nothing is sent, so that one slow response does not exclude an endpoint for ever.
+   * nothing is sent, so that one slow response excludes an endpoint for a limited time only.
    */
   costAt(nowMs: number): number {
     return this.#latencyMs * Math.exp(-(nowMs - this.#latencyAtMs) / LATENCY_DECAY_MS) * (this.inFlight + 1);

@@ -10,7 +10,7 @@ import {
 } from "@headworks/http-fields/content-coding";
 import { type ImportedMessage, keptBytes, type StoredFile } from "./imported-entry.ts";
 
-/** Fast settings: nobody transfers the result. */
+/** Fast settings: the result stays in the process. */
 const ENCODERS: Readonly<Record<ContentCoding, (bytes: Uint8Array) => Uint8Array>> = {
   gzip: (bytes) => gzipSync(bytes, { level: 1 }),
   deflate: (bytes) => deflateSync(bytes, { level: 1 }),
