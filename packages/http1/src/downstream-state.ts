@@ -1,5 +1,4 @@
-import { UNTIL_CLOSE, type Framing, type RequestHead } from "./message.ts";
-import { demand } from "./owner-rule.ts";
+import { demand, type Framing, type RequestHead, UNTIL_CLOSE } from "./message.ts";
 
 /** How to write a response head for this client. */
 export interface ResponseStart {

@@ -1,7 +1,6 @@
-import { isAuthority, isAuthorityWithPort } from "./authority.ts";
 import { fieldValues, removeField } from "./fields.ts";
-import { announcedFraming } from "./http2-framing.ts";
-import { lengthFraming, NO_BODY, type Framing, type RawFields } from "./message.ts";
+import { isAuthority, isAuthorityWithPort, isToken } from "./grammar.ts";
+import { CHUNKED, type Framing, lengthFraming, NO_BODY, type RawFields } from "./message.ts";
 
 /** An HTTP/2 request that has one unambiguous HTTP/1.1 equivalent. */
 export interface Http2Request {
@@ -26,8 +25,9 @@ export interface Http2RequestProblem {
 
 /** Visible ASCII without "#", and non-ASCII octets, as in HTTP/1.1. */
 const TARGET = /^\/[\x21\x22\x24-\x7e\x80-\xff]*$/;
-const METHOD = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+
 const NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/;
+
 /** No control characters except tab, nothing beyond one byte, no white space at the ends. */
 const VALUE = /^(?:[\x21-\x7e\x80-\xff](?:[\t\x20-\x7e\x80-\xff]*[\x21-\x7e\x80-\xff])?)?$/;
 
@@ -67,7 +67,7 @@ export function readHttp2Request(
   if (isWebSocket && isWhole) return malformed("A WebSocket cannot end with its head");
   // The equivalent HTTP/1.1 method (RFC 8441, 5).
   const method = isWebSocket ? "GET" : pseudo.method;
-  if (method === undefined || !METHOD.test(method)) return malformed("The request has no valid :method");
+  if (method === undefined || !isToken(method)) return malformed("The request has no valid :method");
   if (scheme !== "http" && scheme !== "https") return malformed("The request has no valid :scheme");
   const isAsterisk = path === "*" && method === "OPTIONS";
   if (path === undefined || (!isAsterisk && !TARGET.test(path))) return malformed("The request has no valid :path");
@@ -168,4 +168,17 @@ function framingOf(fields: Readonly<RawFields>, isWhole: boolean): Framing | und
   if (announced === undefined || !isWhole) return announced;
   if (announced.kind === "chunked") return NO_BODY;
   return announced.kind === "length" && announced.lengthBytes === 0 ? lengthFraming(0) : undefined;
+}
+
+const LENGTH = /^[0-9]{1,15}$/;
+
+/**
+ * The framing announced by HTTP/2 fields: a length, or none, which becomes chunked over HTTP/1.1. Undefined if they
+ * are invalid or contradictory (RFC 9113, 8.1.1).
+ */
+export function announcedFraming(fields: Readonly<RawFields>): Framing | undefined {
+  const lengths = fieldValues(fields, "content-length");
+  const [length] = lengths;
+  if (length === undefined) return CHUNKED;
+  return lengths.length === 1 && LENGTH.test(length) ? lengthFraming(Number(length)) : undefined;
 }

@@ -1,37 +1,44 @@
 export {
+  allowedTrailers,
   areSameFields,
   connectionOptions,
+  countDownForwards,
+  countedDown,
   fieldValue,
   fieldValues,
   hasField,
+  type HopByHopOptions,
+  isLastRecipient,
   removeField,
   setField,
   setFraming,
+  tracedRequest,
+  type TracedRequest,
   withoutHopByHop,
-  type HopByHopOptions,
 } from "./fields.ts";
-export { HTTP1_ERROR_CODES, Http1Error, type Http1ErrorCode } from "./http1-error.ts";
 export {
   CHUNKED,
-  hasBody,
-  lengthFraming,
-  NO_BODY,
-  REQUEST_LIMITS,
-  RESPONSE_LIMITS,
-  UNTIL_CLOSE,
   type FieldLines,
   type Framing,
+  hasBody,
+  HTTP1_ERROR_CODES,
+  Http1Error,
+  type Http1ErrorCode,
+  lengthFraming,
   type Limits,
+  NO_BODY,
   type Oddity,
   type RawFields,
+  REQUEST_LIMITS,
   type RequestHead,
+  RESPONSE_LIMITS,
   type ResponseHead,
   type TargetForm,
+  UNTIL_CLOSE,
   type Version,
 } from "./message.ts";
 export type { MessageSink, ReaderState } from "./message-reader.ts";
-export { readRefusedHead, type RefusedHead } from "./refused-head.ts";
-export { RequestReader, type RequestReaderOptions } from "./request-reader.ts";
+export { readRefusedHead, type RefusedHead, RequestReader, type RequestReaderOptions } from "./request-reader.ts";
 export { ResponseReader, type ResponseReaderOptions, type ResponseSink } from "./response-reader.ts";
 export {
   CHUNK_END,
@@ -41,19 +48,15 @@ export {
   requestHeadText,
   responseHeadText,
 } from "./serialize.ts";
-export { ownText } from "./own-text.ts";
-export { asciiTarget, wireText } from "./wire-text.ts";
-export { announcedFraming } from "./http2-framing.ts";
+export { asciiTarget, isAuthority, isAuthorityWithPort, ownText, wireText } from "./grammar.ts";
 export {
+  announcedFraming,
   CONNECTION_FIELDS,
-  isHttp2Te,
-  readHttp2Request,
   type Http2Request,
   type Http2RequestProblem,
+  isHttp2Te,
+  readHttp2Request,
 } from "./http2-request.ts";
-export { countedDown, countDownForwards, isLastRecipient, tracedRequest, type TracedRequest } from "./max-forwards.ts";
-export { isAuthority, isAuthorityWithPort } from "./authority.ts";
-export { allowedTrailers } from "./trailer-fields.ts";
 export {
   DownstreamState,
   type AfterResponse,

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { processorMs } from "@headworks/testkit";
 import { bytes, everyCut, readRequests, singleBytes } from "../test/recording.ts";
-import { RequestReader, type Http1Error, type Http1ErrorCode, type RequestHead } from "./index.ts";
+import { type Http1Error, type Http1ErrorCode, readRefusedHead, type RequestHead, RequestReader } from "./index.ts";
 
 type Facts = Partial<Omit<RequestHead, "framing">> & { framing?: string; body?: string; trailers?: string[] };
 
@@ -548,6 +548,7 @@ const UNTIDY: readonly [string, string, string][] = [
   ["credentials in Host of an origin-form request", "GET / HTTP/1.1\r\nHost: u@a.test\r\n\r\n", "bad-host"],
   ["nothing behind the at sign", "GET http://u@/ HTTP/1.1\r\nHost: a.test\r\n\r\n", "bad-target"],
 ];
+
 for (const [name, bytes, expected] of UNTIDY) {
   test(`with tidiesAuthority, ${name}: ${expected}`, () => {
     let outcome: string | undefined;
@@ -565,3 +566,39 @@ for (const [name, bytes, expected] of UNTIDY) {
     assert.equal(outcome, expected);
   });
 }
+
+const CASES: readonly (readonly [is: string, text: string, head: ReturnType<typeof readRefusedHead>])[] = [
+  [
+    "bytes above 127 in the target",
+    "GET /caf\xc3\xa9 HTTP/1.1\r\nHost: a\r\nX: voil\xc3\xa0 \r\n\r\n",
+    { method: "GET", target: "/caf\xc3\xa9", version: "1.1", fields: ["Host", "a", "X", "voil\xc3\xa0"] },
+  ],
+  [
+    "blanks in the target",
+    "GET /a b  c HTTP/1.0\r\n\r\n",
+    { method: "GET", target: "/a b  c", version: "1.0", fields: [] },
+  ],
+  [
+    "lines that are no fields",
+    "GET / HTTP/1.1\nHost: a \n folded: 1\nno colon\n: 2\nX :3\nY:\n\n",
+    { method: "GET", target: "/", version: "1.1", fields: ["Host", "a", "Y", ""] },
+  ],
+  ["a version nobody knows", "GET / HTTP/3.0\r\n\r\n", undefined],
+  ["the start of a line", "GET /a\t", undefined],
+  ["no target", "GET  HTTP/1.1\r\n\r\n", undefined],
+  ["nothing", "", undefined],
+];
+
+for (const [is, text, head] of CASES) {
+  test(`of a refused head with ${is} what can be told is told`, () => {
+    assert.deepEqual(readRefusedHead(text), head);
+  });
+}
+
+test("a refused head that is as long as allowed is read in linear time", () => {
+  const texts = [" HTTP/1.1x", "  ", "a: \t ", "\r\n", "a:\r\n"].map(
+    (piece) => `GET ${piece.repeat(65_536 / piece.length)}`,
+  );
+  const spentMs = processorMs(() => texts.forEach((text) => readRefusedHead(text)));
+  assert.ok(spentMs < 500, `${spentMs} ms`);
+});

@@ -1,7 +1,5 @@
-import { consistsOf, isToken, TARGET } from "./characters.ts";
-import { Http1Error } from "./http1-error.ts";
-import type { FieldLines, RawFields } from "./message.ts";
-import { ownText } from "./own-text.ts";
+import { BEYOND_LATIN1, consistsOf, isToken, ownText, TARGET } from "./grammar.ts";
+import { type FieldLines, Http1Error, type RawFields } from "./message.ts";
 
 /** Bounds the cache against hostile names. */
 const MAX_KNOWN_NAMES = 2000;
@@ -11,7 +9,6 @@ const MAX_KNOWN_NAME_LENGTH = 64;
 const lineStarts = new Map<string, string>();
 
 const UNSAFE_IN_LINE = /[\0\r\n]|[^\0-\xff]/;
-const BEYOND_LATIN1 = /[^\0-\xff]/;
 
 export const CHUNK_END = "\r\n";
 

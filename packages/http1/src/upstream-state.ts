@@ -1,5 +1,4 @@
-import type { ResponseHead } from "./message.ts";
-import { demand } from "./owner-rule.ts";
+import { demand, type ResponseHead } from "./message.ts";
 
 /** Properties of a request that affect connection reuse. */
 export interface UpstreamRequest {
