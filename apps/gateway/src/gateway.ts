@@ -483,7 +483,7 @@ function compileActions(
     published: () => {
       upstreams.published(document.upstreams);
       pools.published(upstreams.all);
-      pools.buffers.adopt(document.gateway.max_buffered_bytes ?? DEFAULT_BUFFERED_BYTES);
+      pools.buffers.setMaxBytes(document.gateway.max_buffered_bytes ?? DEFAULT_BUFFERED_BYTES);
     },
   };
 }

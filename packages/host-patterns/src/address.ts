@@ -10,7 +10,9 @@ export interface IpNetwork extends IpAddress {
 }
 
 const mappedPrefix = 0xffffn << 32n;
+
 const DOT = 0x2e;
+
 const ZERO = 0x30;
 
 /** Whether a 128-bit value is in ::ffff:0:0/96 (RFC 4291 section 2.5.5.2). */
@@ -149,6 +151,7 @@ export function networkContains(network: IpNetwork, address: IpAddress): boolean
 const networks = (...texts: readonly string[]): IpNetwork[] => texts.map(parseNetwork).filter((n) => n !== undefined);
 
 const loopbackNetworks = networks("127.0.0.0/8", "::1");
+
 const privateNetworks = networks(
   "10.0.0.0/8",
   "172.16.0.0/12",
@@ -159,6 +162,7 @@ const privateNetworks = networks(
   "fe80::/10",
   "fec0::/10",
 );
+
 const unspecifiedNetworks = networks("0.0.0.0", "::");
 
 function isIn(list: readonly IpNetwork[], text: string): boolean {
@@ -177,3 +181,30 @@ export const isPrivate = (address: string): boolean => isIn(privateNetworks, add
 
 /** 0.0.0.0 or ::, also IPv4-mapped. False for names and other texts. */
 export const isUnspecified = (address: string): boolean => isIn(unspecifiedNetworks, address);
+
+const lowWord = 0xffff_ffffn;
+
+const mapped = (ipv4: bigint): IpAddress => ({ version: 4, value: (0xffffn << 32n) | (ipv4 & lowWord) });
+
+/** Whether the topmost `bits` of the address are `prefix`. */
+const startsWith = (value: bigint, bits: number, prefix: bigint): boolean => value >> BigInt(128 - bits) === prefix;
+
+/**
+ * IPv4 addresses that packets to an IPv6 address may reach, because a translator or tunnel extracts them: NAT64
+ * 64:ff9b::/96 (RFC 6052) and 64:ff9b:1::/48 (RFC 8215, read as a /96), IPv4-translated ::ffff:0:0:0/96 (RFC 7915),
+ * IPv4-compatible ::/96 (RFC 4291 section 2.5.5.1), 6to4 2002::/16 (RFC 3056), Teredo 2001::/32 (RFC 4380: its server
+ * and its client) and ISATAP interface identifiers (RFC 5214). Empty for IPv4 including IPv4-mapped addresses, and
+ * for :: and ::1.
+ */
+export function embeddedIpv4(address: IpAddress): IpAddress[] {
+  const { version, value } = address;
+  if (version === 4 || value <= 1n || value >> 32n === 0xffffn) return [];
+  if (startsWith(value, 96, 0x0064_ff9b_0000_0000_0000_0000n)) return [mapped(value)];
+  if (startsWith(value, 48, 0x0064_ff9b_0001n)) return [mapped(value)];
+  if (startsWith(value, 96, 0xffff_0000n)) return [mapped(value)];
+  if (startsWith(value, 96, 0n)) return [mapped(value)];
+  if (startsWith(value, 16, 0x2002n)) return [mapped(value >> 80n)];
+  if (startsWith(value, 32, 0x2001_0000n)) return [mapped(value >> 64n), mapped(value ^ lowWord)];
+  const identifier = (value >> 32n) & lowWord;
+  return identifier === 0x0000_5efen || identifier === 0x0200_5efen ? [mapped(value)] : [];
+}

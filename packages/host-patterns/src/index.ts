@@ -1,17 +1,15 @@
 export {
+  embeddedIpv4,
   formatAddress,
   formatPlainAddress,
+  type IpAddress,
+  type IpNetwork,
   isLoopback,
   isPrivate,
   isUnspecified,
   networkContains,
   parseAddress,
   parseNetwork,
-  type IpAddress,
-  type IpNetwork,
 } from "./address.ts";
-export { canonicalHost, unicodeHost } from "./canonical-host.ts";
-export { embeddedIpv4 } from "./embedded-ipv4.ts";
-export { hostPortText, parseHostPort, type HostPort } from "./host-port.ts";
-export { compileHostPatterns, type HostMatcher, type PatternStyle } from "./matcher.ts";
-export { validateHostPattern } from "./pattern.ts";
+export { canonicalHost, type HostPort, hostPortText, parseHostPort, unicodeHost } from "./host.ts";
+export { compileHostPatterns, type HostMatcher, type PatternStyle, validateHostPattern } from "./matcher.ts";

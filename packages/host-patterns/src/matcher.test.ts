@@ -1,10 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { canonicalHost, compileHostPatterns, unicodeHost, validateHostPattern, type PatternStyle } from "./index.ts";
+import { canonicalHost, compileHostPatterns, type PatternStyle, unicodeHost, validateHostPattern } from "./index.ts";
+import { LiteralSearch } from "./matcher.ts";
 
 const allStyles: PatternStyle[] = ["block-list", "focus", "ignored", "bypass"];
+
 const withBelow: PatternStyle[] = ["block-list", "ignored", "bypass"];
+
 const withApex: PatternStyle[] = ["ignored", "bypass"];
 
 /** Styles in which the pattern matches. */
@@ -230,4 +233,22 @@ test("A-labels are decoded, and nothing else is changed", () => {
     assert.equal(unicodeHost(canonicalHost(name)), name);
   }
   fc.assert(fc.property(fc.string({ maxLength: 80 }), (text) => typeof unicodeHost(`xn--${text}`) === "string"));
+});
+
+test("every literal that occurs is found once, also inside and across others", () => {
+  const text = fc.stringMatching(/^[abc]{0,30}$/);
+  const literal = fc.stringMatching(/^[abc]{1,4}$/);
+  fc.assert(
+    fc.property(fc.array(literal, { maxLength: 10 }), text, (literals, haystack) => {
+      const found: number[] = [];
+      const search = new LiteralSearch(literals.map((each, index) => [each, index] as const));
+      search.search(haystack, (number) => found.push(number));
+      const expected = [...literals.keys()].filter((index) => haystack.includes(literals[index] ?? ""));
+      assert.deepEqual(
+        found.toSorted((a, b) => a - b),
+        expected,
+      );
+    }),
+    { numRuns: 2000 },
+  );
 });

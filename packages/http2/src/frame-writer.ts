@@ -29,8 +29,8 @@ export class FrameWriter {
   }
 
   /** Number of flushes to the socket. */
-  get handOvers(): number {
-    return this.#out.handOvers;
+  get flushCount(): number {
+    return this.#out.flushCount;
   }
 
   flush(): void {
@@ -89,7 +89,7 @@ export class FrameWriter {
   }
 
   /**
-   * Writes one DATA frame without END_STREAM, or the end alone; returns its offset, valid until {@link handOvers}
+   * Writes one DATA frame without END_STREAM, or the end alone; returns its offset, valid until {@link flushCount}
    * changes.
    */
   data(stream: number, piece: Buffer | undefined, start: number, end: number): number {

@@ -42,7 +42,7 @@ export class SendScheduler {
 
   /** Ends the stream, on its last DATA frame if that is still buffered. */
   end(stream: Http2Stream): void {
-    if (stream.lastHandOver === this.#out.handOvers) this.#out.endAt(stream.lastPlace);
+    if (stream.lastFlushCount === this.#out.flushCount) this.#out.endAt(stream.lastPlace);
     else this.#out.data(stream.id, undefined, 0, 0);
   }
 
@@ -78,7 +78,7 @@ export class SendScheduler {
     // Peers may respond with WINDOW_UPDATE for stream and connection, some for each kilobyte.
     this.#budget.earn(2 + ((end - start) >>> 10));
     stream.lastPlace = this.#out.data(stream.id, piece, start, end);
-    stream.lastHandOver = this.#out.handOvers;
+    stream.lastFlushCount = this.#out.flushCount;
     stream.sent(end - start);
   }
 }

@@ -93,7 +93,7 @@ export class Http2Stream {
   dropsUntold = false;
   /** Kept by the connection: offset of the last DATA frame, and its flush count. */
   lastPlace = -1;
-  lastHandOver = -1;
+  lastFlushCount = -1;
   /** Kept by the connection: the stream is in the send queue. */
   isWaiting = false;
   /** Kept by the connection: the section before the body was received. */

@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net";
+import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import { Writable } from "node:stream";
-import { setImmediate as turn } from "node:timers/promises";
 import { test } from "node:test";
+import { setImmediate as turn } from "node:timers/promises";
 import { connect as connectTls, createServer as createSecureServer } from "node:tls";
 import { CertificateAuthority } from "@headworks/tls-authority";
-import { BatchedWriter } from "./batched-writer.ts";
+import { BatchedWriter, type Flushable, scheduleFlush, turnMs } from "./batched-writer.ts";
 
 const PIECE_BYTES = 16_384;
 
@@ -218,7 +218,9 @@ test("what waited for a connection that was destroyed in the same turn is droppe
 });
 
 const authority = CertificateAuthority.create();
+
 const leaf = authority.issueLeaf({ ip: ["127.0.0.1"] });
+
 const SECURE = { key: leaf.keyPem, cert: leaf.chainPem };
 
 /** A connection whose client reads at once, or only when released. */
@@ -300,3 +302,97 @@ for (const [isChunked, isSecure] of [
     assert.deepEqual(intact, [true, true, true]);
   });
 }
+
+/** Records its name in a log when flushed. */
+class Noted implements Flushable {
+  isWaiting = false;
+  readonly #name: number;
+  readonly #log: number[];
+
+  constructor(name: number, log: number[]) {
+    this.#name = name;
+    this.#log = log;
+  }
+
+  flush(): void {
+    this.#log.push(this.#name);
+  }
+}
+
+function noted(count: number, log: number[]): Noted[] {
+  return Array.from({ length: count }, (_, name) => new Noted(name, log));
+}
+
+test("nobody is flushed before the end of the turn, then all are in their order", async () => {
+  const log: number[] = [];
+  for (const writer of noted(3, log)) scheduleFlush(writer);
+  await Promise.resolve();
+  assert.deepEqual(log, []);
+  await turn();
+  assert.deepEqual(log, [0, 1, 2]);
+});
+
+test("who asks twice in a turn is flushed once, and may ask again in the next", async () => {
+  const log: number[] = [];
+  const [writer] = noted(1, log);
+  assert.ok(writer !== undefined);
+  scheduleFlush(writer);
+  scheduleFlush(writer);
+  await turn();
+  assert.deepEqual(log, [0]);
+  scheduleFlush(writer);
+  await turn();
+  assert.deepEqual(log, [0, 0]);
+});
+
+test("a crowd is not held until the end of a long turn: the sixteenth flushes all that wait", async () => {
+  const log: number[] = [];
+  const writers = noted(20, log);
+  for (const writer of writers.slice(0, 15)) scheduleFlush(writer);
+  assert.equal(log.length, 0);
+  for (const writer of writers.slice(15)) scheduleFlush(writer);
+  assert.equal(log.length, 16);
+  await turn();
+  assert.deepEqual(
+    log,
+    writers.map((_, name) => name),
+  );
+});
+
+test("who asks from inside a flush is flushed in a turn of its own", async () => {
+  const log: number[] = [];
+  const [later] = noted(1, log);
+  assert.ok(later !== undefined);
+  const first: Flushable = { isWaiting: false, flush: () => scheduleFlush(later) };
+  scheduleFlush(first);
+  await turn();
+  await turn();
+  assert.deepEqual(log, [0]);
+});
+
+test("the clock of turns stands still within one, however long it takes, and is right at the beginning of the next", async () => {
+  await turn();
+  const before = performance.now();
+  const first = turnMs();
+  assert.ok(first >= before && first <= performance.now());
+  while (performance.now() < first + 5);
+  assert.equal(turnMs(), first);
+  await Promise.resolve();
+  assert.equal(turnMs(), first);
+  await turn();
+  const next = performance.now();
+  assert.ok(turnMs() >= next, "a moment that is over");
+});
+
+test("the clock of turns is right however many wait for the end of the turn when it is asked", async () => {
+  for (let others = 0; others < 40; others += 1) {
+    await turn();
+    for (let at = 0; at < others; at += 1) scheduleFlush({ isWaiting: false, flush: () => undefined });
+    const before = performance.now();
+    const first = turnMs();
+    assert.ok(first >= before && first <= performance.now(), `${first} with ${others} others`);
+    await turn();
+    const next = performance.now();
+    assert.ok(turnMs() >= next, `a moment that is over, with ${others} others`);
+  }
+});

@@ -2,8 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, connect, type AddressInfo, type Socket } from "node:net";
 import { test } from "node:test";
-import { DeadlineSweep } from "./deadlines.ts";
-import { NOT_IN_SET } from "./connection-set.ts";
+import { DeadlineSweep, NOT_IN_SET } from "./connection-set.ts";
 
 function timed(deadlineMs: number): {
   setIndex: number;

@@ -1,12 +1,14 @@
-export { BatchedWriter } from "./batched-writer.ts";
-export { readPastBrokenWrites } from "./broken-writes.ts";
-export { cutConnection, endAndLinger, Linger, LINGER_MS, type ByteSocket } from "./cut.ts";
-export { BufferBudget } from "./buffer-budget.ts";
-export { PooledWriter } from "./pooled-writer.ts";
-export { trackExternalMemory } from "./external-memory.ts";
-export { DeadlineSweep, type Timed } from "./deadlines.ts";
-export { Queue, type QueuePlace } from "./queue.ts";
+export { BatchedWriter, PooledWriter, turnMs } from "./batched-writer.ts";
+export { type ByteSocket, cutConnection, endAndLinger, Linger, LINGER_MS, readPastBrokenWrites } from "./closing.ts";
+export { BufferBudget, trackExternalMemory } from "./memory.ts";
+export {
+  ConnectionSet,
+  DeadlineSweep,
+  NOT_IN_SET,
+  Queue,
+  type QueueEntry,
+  type SetMember,
+  type Timed,
+} from "./connection-set.ts";
 export { MinimumRate, takenBytes, type RateRule } from "./minimum-rate.ts";
 export { keptBytes, shareReadBuffer, ownBytes, sharedReads } from "./shared-reads.ts";
-export { NOT_IN_SET, ConnectionSet, type SetMember } from "./connection-set.ts";
-export { turnMs } from "./turn-clock.ts";

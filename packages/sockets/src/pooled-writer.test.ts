@@ -7,9 +7,9 @@ import { test } from "node:test";
 import { connect as connectTls, createServer as createSecureServer } from "node:tls";
 import { CertificateAuthority } from "@headworks/tls-authority";
 import fc from "fast-check";
-import { PooledWriter } from "./pooled-writer.ts";
+import { PooledWriter } from "./batched-writer.ts";
 import { POOLED_BUFFER_BYTES } from "./buffer-pool.ts";
-import { MAX_SHARED_SLICE_BYTES } from "./slab.ts";
+import { MAX_SHARED_SLICE_BYTES } from "./memory.ts";
 
 const authority = CertificateAuthority.create();
 
@@ -75,7 +75,7 @@ test("what is put on a desk in one turn leaves as one write, in its order, when 
   assert.equal(taker.text, `abc${"d".repeat(1000)}`);
   put(writer, "next");
   await turn();
-  assert.deepEqual([taker.writes.length, writer.handOvers], [2, 2]);
+  assert.deepEqual([taker.writes.length, writer.flushCount], [2, 2]);
 });
 
 test("a flush hands over at once, and the turn's end adds nothing to it", async () => {
@@ -86,7 +86,7 @@ test("a flush hands over at once, and the turn's end adds nothing to it", async 
   assert.equal(taker.text, "now");
   writer.flush();
   await turn();
-  assert.deepEqual([taker.writes.length, writer.handOvers], [1, 1]);
+  assert.deepEqual([taker.writes.length, writer.flushCount], [1, 1]);
   put(writer, "later");
   await turn();
   assert.equal(taker.text, "nowlater");
@@ -96,13 +96,13 @@ test("the offset of what was reserved holds for as long as nothing was handed ov
   const taker = new Taker();
   const writer = new PooledWriter(taker);
   put(writer, "head");
-  const { handOvers } = writer;
+  const { flushCount } = writer;
   const at = writer.reserve(4);
   put(writer, "tail");
-  assert.equal(writer.handOvers, handOvers);
+  assert.equal(writer.flushCount, flushCount);
   writer.pooledBuffer.write("body", at);
   writer.flush();
-  assert.notEqual(writer.handOvers, handOvers);
+  assert.notEqual(writer.flushCount, flushCount);
   assert.equal(taker.text, "headbodytail");
 });
 

@@ -1,6 +1,6 @@
 import { Socket, type OnReadOpts } from "node:net";
 import { Duplex } from "node:stream";
-import { allocSlice } from "./slab.ts";
+import { allocSlice } from "./memory.ts";
 
 const READ_BYTES = 65_536;
 const readBuffer = Buffer.allocUnsafeSlow(READ_BYTES);

@@ -356,7 +356,7 @@ export class HttpConnection implements ExchangeClient, Timed {
   onDeadline(): void {
     if (this.#linger.isOn || this.#state.isIdle) {
       if (!this.#linger.isOn && this.#reader.hasPartialHead) return this.#respondWithTimeout();
-      if (this.#linger.goesOn(this, this.#socket)) return;
+      if (this.#linger.extend(this, this.#socket)) return;
       const mayWaitForServer = !this.#hasReceived && mayBeForeign(this.#base);
       if (mayWaitForServer) failTunnel(this.#base, invalidRequest("The client sent nothing"));
       return void this.#socket.destroy();

@@ -70,7 +70,7 @@ export class ClientPace {
 
   /** Nothing is buffered for the client any more. */
   taken(): void {
-    this.giveBack();
+    this.release();
     this.#responseRate?.rest(turnMs());
   }
 
@@ -90,15 +90,15 @@ export class ClientPace {
   mayBuffer(waitingBytes: number, maxBytes: number): boolean {
     if (waitingBytes >= maxBytes) return false;
     if (waitingBytes <= this.#bufferedBytes) return true;
-    if (!this.#services.buffers.take(waitingBytes - this.#bufferedBytes)) return false;
+    if (!this.#services.buffers.reserve(waitingBytes - this.#bufferedBytes)) return false;
     this.#bufferedBytes = waitingBytes;
     return true;
   }
 
   /** Releases memory; must be called at the end of the connection or stream. */
-  giveBack(): void {
+  release(): void {
     if (this.#bufferedBytes === 0) return;
-    this.#services.buffers.giveBack(this.#bufferedBytes);
+    this.#services.buffers.release(this.#bufferedBytes);
     this.#bufferedBytes = 0;
   }
 }

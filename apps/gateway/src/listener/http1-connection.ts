@@ -258,7 +258,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     this.#state.tunnelStarted();
     this.#finish();
     this.#services.deadlines.delete(this);
-    this.#pace.giveBack();
+    this.#pace.release();
     this.#socket.off("data", this.#onData);
     this.#socket.off("end", this.#onEnd);
     this.#socket.off("drain", this.#onDrain);
@@ -276,7 +276,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     if (!isLate && this.#socket.writableLength > 0) return this.#isTaking(nowMs) ? undefined : this.#breakOff();
     if (this.#linger.isOn || this.#state.isIdle) {
       if (!this.#linger.isOn && this.#reader.hasPartialHead) this.#respondWithError("request_timeout", undefined);
-      else if (!this.#linger.goesOn(this, this.#socket)) this.#socket.destroy();
+      else if (!this.#linger.extend(this, this.#socket)) this.#socket.destroy();
       return;
     }
     const isStill = nowMs >= this.#pace.stillDeadlineMs;
@@ -495,7 +495,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
 
   readonly #onClose = (): void => {
     this.#services.deadlines.delete(this);
-    this.#pace.giveBack();
+    this.#pace.release();
     this.#clientGone();
   };
 

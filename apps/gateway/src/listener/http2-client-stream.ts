@@ -152,7 +152,7 @@ export class Http2ClientStream implements ClientStream, StreamHandler, Timed {
     this.#isAnswered = true;
     this.handler = undefined;
     this.#services.deadlines.delete(this);
-    this.#pace.giveBack();
+    this.#pace.release();
     const socket = new StreamSocket(this.#stream);
     socket.once("close", () => this.#owner.closed(false));
     return { socket, bytes: undefined };
@@ -275,7 +275,7 @@ export class Http2ClientStream implements ClientStream, StreamHandler, Timed {
 
   onClose(code: number): void {
     this.#services.deadlines.delete(this);
-    this.#pace.giveBack();
+    this.#pace.release();
     const isComplete = this.#stream.hasSentEnd && code === NO_ERROR;
     if (!isComplete) this.#gone();
     this.#owner.closed(this.#isReset);

@@ -81,7 +81,7 @@ export class UpstreamBody {
       return;
     }
     for (const piece of this.#kept ?? []) exchange.sendData(piece);
-    this.#giveBack();
+    this.#release();
     if (this.#sizeBytes > this.#maxKeptBytes) this.#kept = undefined;
     if (this.#isComplete) exchange.sendEnd(this.#trailers);
     else if (exchange.flush()) this.#source.resumeBody();
@@ -98,7 +98,7 @@ export class UpstreamBody {
     clearTimeout(this.#timer);
     this.#ready = undefined;
     this.#kept = undefined;
-    this.#giveBack();
+    this.#release();
   }
 
   /** A piece from the client; false if the body exceeds its limit. */
@@ -145,14 +145,14 @@ export class UpstreamBody {
   }
 
   #charge(sizeBytes: number): void {
-    if (this.#budget?.take(sizeBytes) === true) this.#budgetBytes += sizeBytes;
+    if (this.#budget?.reserve(sizeBytes) === true) this.#budgetBytes += sizeBytes;
     // The part that arrived stays; reading stops.
     else this.#readyBytes = 0;
   }
 
-  #giveBack(): void {
+  #release(): void {
     if (this.#budgetBytes === 0) return;
-    this.#budget?.giveBack(this.#budgetBytes);
+    this.#budget?.release(this.#budgetBytes);
     this.#budgetBytes = 0;
   }
 }

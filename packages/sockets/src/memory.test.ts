@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { trackExternalMemory } from "./external-memory.ts";
+import { BufferBudget, trackExternalMemory } from "./memory.ts";
 
 const READ_BYTES = 65_536;
 
@@ -20,4 +20,23 @@ test("buffers of reads are collected long before V8 would, however many there ar
 test("nobody else is given V8's collector", () => {
   for (let read = 0; read < 200; read += 1) trackExternalMemory(READ_BYTES);
   assert.equal((globalThis as { gc?: unknown }).gc, undefined);
+});
+
+test("a budget gives what it has, and nothing of a wish that is larger", () => {
+  const budget = new BufferBudget(100);
+  assert.equal(budget.reserve(60), true);
+  assert.equal(budget.reserve(41), false);
+  assert.equal(budget.usedBytes, 60);
+  assert.equal(budget.reserve(40), true);
+  budget.release(60);
+  assert.equal(budget.usedBytes, 40);
+});
+
+test("a smaller bound leaves what waits alone and takes nothing more until there is room", () => {
+  const budget = new BufferBudget(100);
+  assert.equal(budget.reserve(80), true);
+  budget.setMaxBytes(50);
+  assert.equal(budget.reserve(1), false);
+  budget.release(80);
+  assert.equal(budget.reserve(50), true);
 });
