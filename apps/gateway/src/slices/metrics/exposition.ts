@@ -49,7 +49,7 @@ const DURATION = "request_duration_seconds";
 
 /** Formatted here, since the library cannot import bucket counts. */
 function durationText(durations: Iterable<DurationCounts>): string {
-  let text = `# HELP ${DURATION} Time from the head of a request to the end of its answer\n# TYPE ${DURATION} histogram\n`;
+  let text = `# HELP ${DURATION} Time from the head of a request to the end of its response\n# TYPE ${DURATION} histogram\n`;
   for (const { route, buckets, sumS } of durations) {
     const label = `route="${route.replace(/[\\"\n]/g, (sign) => (sign === "\n" ? "\\n" : `\\${sign}`))}"`;
     let total = 0;

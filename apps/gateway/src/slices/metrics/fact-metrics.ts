@@ -73,26 +73,26 @@ function listenerMetrics({ listeners, bufferedBytes }: GatewayFacts): MetricSamp
   return [
     gauge(
       "gateway_open_connections",
-      "Connections of clients",
+      "Open client connections",
       ["listener"],
       listeners.map(({ name, openConnections }) => [{ listener: name }, openConnections]),
     ),
     counter(
       "gateway_tls_handshake_failures_total",
-      "Connections that never became TLS",
+      "Failed TLS handshakes",
       ["listener"],
       listeners.map(({ name, tlsHandshakeFailures }) => [{ listener: name }, tlsHandshakeFailures]),
     ),
     counter(
       "gateway_slow_clients_total",
-      "Requests ended because their client was slower than the listener's least rate, by the body that was slow",
+      "Requests ended because the client was slower than the listener's minimum rate, by the slow body",
       ["listener", "body"],
       listeners.flatMap(({ name, slowClients }) => [
         [{ listener: name, body: "request" }, slowClients.requests],
         [{ listener: name, body: "response" }, slowClients.responses],
       ]),
     ),
-    gauge("gateway_buffered_bytes", "Bytes of bodies that wait in memory", [], [[{}, bufferedBytes]]),
+    gauge("gateway_buffered_bytes", "Bytes of bodies buffered in memory", [], [[{}, bufferedBytes]]),
   ];
 }
 
@@ -102,7 +102,7 @@ function upstreamMetrics(facts: GatewayFacts): MetricSamples[] {
     list.map((endpoint) => ({ labels: { upstream: name, endpoint: endpoint.key }, ...endpoint })),
   );
   return [
-    gauge("active_requests", "Requests under way", [], [[{}, facts.activeRequests]]),
+    gauge("active_requests", "Requests in progress", [], [[{}, facts.activeRequests]]),
     gauge("config_generation", "Number of the running configuration", [], [[{}, facts.generation]]),
     gauge(
       "breaker_state",
@@ -120,7 +120,7 @@ function upstreamMetrics(facts: GatewayFacts): MetricSamples[] {
     ),
     counter(
       "upstream_attempts_total",
-      "Attempts at endpoints",
+      "Upstream attempts by endpoint",
       ["upstream", "endpoint", "status_class"],
       endpoints.flatMap(({ labels, attemptsByClass }) =>
         attemptsByClass.flatMap((count, of) =>
@@ -130,19 +130,19 @@ function upstreamMetrics(facts: GatewayFacts): MetricSamples[] {
     ),
     counter(
       "retries_total",
-      "Attempts after the first",
+      "Retries",
       ["upstream"],
       upstreams.map(({ name, retries }) => [{ upstream: name }, retries]),
     ),
     counter(
       "gateway_hedge_sent_total",
-      "Attempts beside one that takes long",
+      "Hedged attempts",
       ["upstream"],
       upstreams.map(({ name, hedges }) => [{ upstream: name }, hedges]),
     ),
     counter(
       "gateway_upstream_queue_refused_total",
-      "Requests that got no connection to an endpoint, or lost theirs to others since their client was slow",
+      "Requests without a connection to an endpoint, by reason",
       ["upstream", "reason"],
       upstreams.flatMap(({ name, queue }) => [
         [{ upstream: name, reason: "queue_full" }, queue.saturated],
@@ -152,7 +152,7 @@ function upstreamMetrics(facts: GatewayFacts): MetricSamples[] {
     ),
     gauge(
       "upstream_fail_open_picks",
-      "Picks that ignored health because no endpoint was in rotation",
+      "Endpoint selections that ignored health because no endpoint was in rotation",
       ["upstream"],
       upstreams.map(({ name, failOpenPicks }) => [{ upstream: name }, failOpenPicks]),
     ),
@@ -163,8 +163,13 @@ function eventMetrics({ events, webhooks, egressDenied }: GatewayFacts): MetricS
   return [
     // Gauges by specification, although monotonic.
     gauge("gateway_events_emitted_total", "Events emitted", [], [[{}, events.emitted]]),
-    gauge("gateway_events_dropped_total", "Events dropped at their emission", [], [[{}, events.dropped]]),
-    counter("gateway_events_replayed_total", "Events of earlier processes sent again", [], [[{}, events.replayed]]),
+    gauge("gateway_events_dropped_total", "Events dropped at emission", [], [[{}, events.dropped]]),
+    counter(
+      "gateway_events_replayed_total",
+      "Events of earlier processes, delivered after a restart",
+      [],
+      [[{}, events.replayed]],
+    ),
     counter(
       "gateway_webhook_events_total",
       "Webhook deliveries by outcome",
@@ -173,7 +178,7 @@ function eventMetrics({ events, webhooks, egressDenied }: GatewayFacts): MetricS
     ),
     counter(
       "gateway_ssrf_denied_total",
-      "Connections of the gateway itself that the egress filter refused",
+      "Outgoing connections refused by the egress filter",
       ["purpose"],
       egressDenied.map(({ purpose, count }) => [{ purpose }, count]),
     ),
@@ -184,7 +189,7 @@ function quotaMetrics({ quotas }: GatewayFacts): MetricSamples[] {
   return [
     gauge(
       "gateway_quota_used",
-      "Units used in the running window",
+      "Units used in the current window",
       ["consumer", "budget"],
       quotas.map(({ consumer, budget, used }) => [{ consumer, budget }, used]),
     ),
@@ -201,33 +206,33 @@ function cacheMetrics({ cache }: GatewayFacts): MetricSamples[] {
   return [
     counter(
       "gateway_cache_lookups_total",
-      "Requests of routes with a cache, by what it had for them",
+      "Cache lookups by outcome",
       ["route", "outcome"],
       cache.lookups.map(({ route, outcome, count }) => [{ route, outcome }, count]),
     ),
-    gauge("gateway_cache_entries", "Answers that the cache holds", [], [[{}, cache.entries]]),
-    gauge("gateway_cache_bytes", "Memory of the responses in the cache", [], [[{}, cache.bytes]]),
+    gauge("gateway_cache_entries", "Cached responses", [], [[{}, cache.entries]]),
+    gauge("gateway_cache_bytes", "Memory of cached responses", [], [[{}, cache.bytes]]),
   ];
 }
 
 function policyMetrics({ rateLimits, callouts, spans }: GatewayFacts): MetricSamples[] {
   return [
-    gauge("gateway_rate_limiter_live_keys", "Keys that rate limits remember", [], [[{}, rateLimits.liveKeys]]),
+    gauge("gateway_rate_limiter_live_keys", "Keys tracked by rate limits", [], [[{}, rateLimits.liveKeys]]),
     gauge(
       "gateway_rate_limiter_evictions_total",
-      "Keys that rate limits had to forget while they still counted",
+      "Keys evicted from rate limits while still active",
       [],
       [[{}, rateLimits.evictions]],
     ),
     counter(
       "gateway_callouts_total",
-      "Requests that a decision point was asked about, by what came of it",
+      "Requests decided by a policy engine, by outcome",
       ["policy", "outcome"],
       callouts.map(({ policy, outcome, count }) => [{ policy, outcome }, count]),
     ),
     counter(
       "gateway_trace_spans_total",
-      "Spans of traces, by what became of them",
+      "Trace spans by outcome",
       ["outcome"],
       Object.entries(spans).map(([outcome, count]) => [{ outcome }, count]),
     ),
@@ -238,7 +243,7 @@ function admissionMetrics({ admissionQueue: queue }: GatewayFacts): MetricSample
   return [
     counter(
       "gateway_admission_queued_total",
-      "Requests that had to wait to be admitted, by how that ended",
+      "Requests queued for admission, by outcome",
       ["outcome"],
       [
         [{ outcome: "admitted" }, queue.admitted],
@@ -246,6 +251,6 @@ function admissionMetrics({ admissionQueue: queue }: GatewayFacts): MetricSample
         [{ outcome: "queue_full" }, queue.queueFull],
       ],
     ),
-    gauge("gateway_admission_queue_depth", "Requests that wait to be admitted", [], [[{}, queue.depth]]),
+    gauge("gateway_admission_queue_depth", "Requests waiting for admission", [], [[{}, queue.depth]]),
   ];
 }

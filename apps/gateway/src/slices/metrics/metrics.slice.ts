@@ -62,7 +62,7 @@ function trafficMetrics(traffic: TrafficCounts): MetricSamples[] {
     ),
     counter(
       "shed_total",
-      "Requests refused because too many were under way",
+      "Requests refused because too many were in progress",
       ["priority"],
       [...traffic.shed].map(([priority, count]) => [{ priority: String(priority) }, count]),
     ),
@@ -79,7 +79,7 @@ function countedMetrics(samplesOf: (name: string) => Samples): MetricSamples[] {
   return [
     counter(
       "gateway_policy_dry_run_total",
-      "Refusals that a dry run let pass",
+      "Requests that a dry run would have refused",
       ["phase", "route"],
       samplesOf("dry_run"),
     ),
