@@ -29,7 +29,7 @@ export class Http2Channel implements Channel {
   }
 
   get isClosed(): boolean {
-    return !this.#session.takesStreams;
+    return !this.#session.acceptsStreams;
   }
 
   async request(number: number): Promise<void> {

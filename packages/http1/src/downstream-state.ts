@@ -20,7 +20,7 @@ export type AfterRefusal = "response" | "destroy";
 /** `close`: idle, close now. `finish`: complete the current exchange first. `destroy`: it cannot complete. */
 export type AfterClientEnd = "close" | "finish" | "destroy";
 
-const READ_BEHIND: ResponseStart = Object.freeze({
+const CLOSE_DELIMITED: ResponseStart = Object.freeze({
   framing: UNTIL_CLOSE,
   connection: "close",
   closeAfterResponse: true,
@@ -109,7 +109,7 @@ export class DownstreamState {
     if (this.#request !== "complete") this.#mustClose = true;
     if (framing.kind === "until-close" || (framing.kind === "chunked" && !this.#isModern)) {
       this.#mustClose = true;
-      return READ_BEHIND;
+      return CLOSE_DELIMITED;
     }
     const keeps = this.#isModern ? undefined : "keep-alive";
     return { framing, connection: this.#mustClose ? "close" : keeps, closeAfterResponse: this.#mustClose };

@@ -379,7 +379,7 @@ export function readFieldLines(
     const value = text.slice(valueStart, valueEnd);
     if (valueEnd < at) {
       facts.isPlain = false;
-      checkBlanksBehind(name, text.slice(valueEnd, at));
+      checkTrailingBlanks(name, text.slice(valueEnd, at));
     }
     fields.push(name, value);
     facts.note(name, value);
@@ -394,7 +394,7 @@ export function readFieldLines(
  * Node's, then do not recognize `chunked` and end the message elsewhere.
  * @throws Http1Error `bad-transfer-encoding`
  */
-export function checkBlanksBehind(name: string, blanks: string): void {
+export function checkTrailingBlanks(name: string, blanks: string): void {
   if (isName(name, "transfer-encoding") && blanks.includes("\t")) throw new Http1Error("bad-transfer-encoding");
 }
 

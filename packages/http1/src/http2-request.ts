@@ -125,14 +125,14 @@ function tunnelProblem({ method, scheme, path, authority, protocol }: Pseudo): H
 /** The pseudo-fields, each at most once, or the problem with them. */
 function pseudoFields(section: readonly string[]): Pseudo | string {
   const found: Pseudo = {};
-  let isBehind = false;
+  let isAfterPseudo = false;
   for (let at = 0; at < section.length; at += 2) {
     const name = section[at] ?? "";
     if (!name.startsWith(":")) {
-      isBehind = true;
+      isAfterPseudo = true;
       continue;
     }
-    if (isBehind) return "A pseudo-field stands behind a field";
+    if (isAfterPseudo) return "A pseudo-field stands behind a field";
     if (!Object.hasOwn(PSEUDO_NAMES, name)) return "The request has a pseudo-field that does not exist";
     const key = PSEUDO_NAMES[name as keyof typeof PSEUDO_NAMES];
     if (found[key] !== undefined) return `The request has ${name} twice`;

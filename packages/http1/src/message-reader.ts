@@ -249,7 +249,7 @@ class ChunkScanner {
   #digits = 0;
   #sizeBytes = 0;
   #lineBytes = 0;
-  #extension: ExtensionPlace = "name-start";
+  #extension: ExtensionState = "name-start";
   #extensionBytes = 0;
 
   constructor(sink: ChunkSink, rules: ChunkRules, limits: Limits) {
@@ -385,17 +385,17 @@ class ChunkScanner {
   #onExtensionByte(byte: number): void {
     // Parsers disagree on whether a lone LF inside an extension ends the line, so it is always refused.
     if (byte === LF) throw new Http1Error("bad-line-end");
-    let place = nextExtensionPlace(this.#extension, byte);
-    if (place === "bad") {
-      place = nextExtensionPlace("anything", byte);
-      if (place === "bad") throw new Http1Error("control-character");
+    let state = nextExtensionState(this.#extension, byte);
+    if (state === "bad") {
+      state = nextExtensionState("anything", byte);
+      if (state === "bad") throw new Http1Error("control-character");
       this.#tolerate("odd-chunk-extension", "bad-chunk-extension");
     }
-    if (place === "end") {
+    if (state === "end") {
       this.#phase = SIZE_LF;
       return;
     }
-    this.#extension = place;
+    this.#extension = state;
     this.#countLineByte();
   }
 
@@ -421,40 +421,40 @@ class ChunkScanner {
 }
 
 /** Position within `*( ";" name [ "=" ( token / quoted-string ) ] )` (RFC 9112 section 7.1.1). */
-type ExtensionPlace =
+type ExtensionState =
   | "name-start"
   | "name"
   | "value-start"
   | "value"
   | "quoted"
   | "escaped"
-  | "behind-quoted"
+  | "after-quoted"
   /** Invalid, but tolerated: skip to the end of the line. */
   | "anything"
   | "end"
   | "bad";
 
 /** The position after `byte`, which is not LF; `end` for the CR that ends the line. */
-function nextExtensionPlace(place: ExtensionPlace, byte: number): ExtensionPlace {
-  switch (place) {
+function nextExtensionState(state: ExtensionState, byte: number): ExtensionState {
+  switch (state) {
     case "name-start":
       return TCHAR[byte] === 1 ? "name" : "bad";
     case "name":
       if (TCHAR[byte] === 1) return "name";
-      return byte === EQUALS ? "value-start" : behindMember(byte);
+      return byte === EQUALS ? "value-start" : afterMember(byte);
     case "value-start":
       if (byte === QUOTE) return "quoted";
       return TCHAR[byte] === 1 ? "value" : "bad";
     case "value":
-      return TCHAR[byte] === 1 ? "value" : behindMember(byte);
+      return TCHAR[byte] === 1 ? "value" : afterMember(byte);
     case "quoted":
-      if (byte === QUOTE) return "behind-quoted";
+      if (byte === QUOTE) return "after-quoted";
       if (byte === BACKSLASH) return "escaped";
       return FIELD_VALUE[byte] === 1 ? "quoted" : "bad";
     case "escaped":
       return FIELD_VALUE[byte] === 1 ? "quoted" : "bad";
-    case "behind-quoted":
-      return behindMember(byte);
+    case "after-quoted":
+      return afterMember(byte);
     case "anything":
       if (byte === CR) return "end";
       return FIELD_VALUE[byte] === 1 ? "anything" : "bad";
@@ -463,7 +463,7 @@ function nextExtensionPlace(place: ExtensionPlace, byte: number): ExtensionPlace
   }
 }
 
-function behindMember(byte: number): ExtensionPlace {
+function afterMember(byte: number): ExtensionState {
   if (byte === SEMICOLON) return "name-start";
   return byte === CR ? "end" : "bad";
 }

@@ -45,7 +45,7 @@ const sharedFacts = new HeadFacts("requests");
  */
 export class RequestReader extends MessageReader<RequestHead> {
   readonly #tidiesAuthority: boolean;
-  #isBehindEmptyLine = false;
+  #isAfterEmptyLine = false;
 
   constructor(sink: MessageSink<RequestHead>, limits: Partial<Limits> = {}, options: RequestReaderOptions = {}) {
     super(sink, { ...REQUEST_LIMITS, ...limits }, { dropsExtensions: false, tolerate: undefined });
@@ -62,12 +62,12 @@ export class RequestReader extends MessageReader<RequestHead> {
         return chunk.length;
       }
     }
-    if (collector.text === EMPTY_LINE && !this.#isBehindEmptyLine) {
-      this.#isBehindEmptyLine = true;
+    if (collector.text === EMPTY_LINE && !this.#isAfterEmptyLine) {
+      this.#isAfterEmptyLine = true;
       collector.reset();
       return end;
     }
-    this.#isBehindEmptyLine = false;
+    this.#isAfterEmptyLine = false;
     const { fieldCount } = this.limits;
     const head = parseRequestHead(collector.text, collector.isClean, fieldCount, sharedFacts, this.#tidiesAuthority);
     this.beginBody(head, head.framing);

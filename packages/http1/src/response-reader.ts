@@ -1,6 +1,6 @@
 import {
   allowedTrailers,
-  checkBlanksBehind,
+  checkTrailingBlanks,
   fieldFraming,
   HeadFacts,
   isBlank,
@@ -428,11 +428,11 @@ function splitLines(text: string, tolerate: Tolerate): string[] {
 function readStatusLineTolerantly(text: string, tolerate: Tolerate): StatusLine {
   const match = STATUS_LINE.exec(text);
   if (match === null) throw new Http1Error("bad-status-line");
-  const [, protocol = "", major, minor, spaceBefore, digits = "", spaceBehind, reason = ""] = match;
+  const [, protocol = "", major, minor, spaceBefore, digits = "", spaceAfter, reason = ""] = match;
   const status = readStatus(digits, 0);
   if (status === undefined) throw new Http1Error("bad-status-line");
-  if (spaceBehind === undefined) tolerate("missing-reason-space");
-  if (spaceBefore !== " " || (spaceBehind ?? " ") !== " ") tolerate("status-line-spacing");
+  if (spaceAfter === undefined) tolerate("missing-reason-space");
+  if (spaceBefore !== " " || (spaceAfter ?? " ") !== " ") tolerate("status-line-spacing");
   if (!consistsOf(reason, FIELD_VALUE)) tolerate("control-character");
   return { version: versionOf(protocol, major, minor, tolerate), status, reason, end: 0 };
 }
@@ -475,7 +475,7 @@ function readFields(lines: string[], from: number, fieldCount: number, tolerate:
       tolerate("space-before-colon");
     }
     const value = trimBlanks(line.slice(colon + 1));
-    checkBlanksBehind(name, line.slice(line.lastIndexOf(value) + value.length));
+    checkTrailingBlanks(name, line.slice(line.lastIndexOf(value) + value.length));
     if (!consistsOf(value, FIELD_VALUE)) tolerate("control-character");
     if (fields.length >= 2 * fieldCount) throw new Http1Error("too-many-fields");
     fields.push(name, value);

@@ -2,21 +2,28 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { FRAME, frame, HPACK_CASES, HTTP2_CASES, HTTP2_RESPONSE_CASES, request } from "@headworks/testkit";
 import { data, heads, pattern, resetOf } from "../test/raw-peer.ts";
-import { askedRaw, both, OK, servedRaw } from "../test/session-rig.ts";
-import type { Told } from "../test/told.ts";
-import { CANCEL, ENHANCE_YOUR_CALM, INTERNAL_ERROR, NO_ERROR, PROTOCOL_ERROR, REFUSED_STREAM } from "./codes.ts";
-import { Http2Error } from "./http2-error.ts";
+import { requestedRaw, both, OK, servedRaw } from "../test/session-rig.ts";
+import type { StreamRecorder } from "../test/stream-recorder.ts";
+import {
+  CANCEL,
+  ENHANCE_YOUR_CALM,
+  Http2Error,
+  INTERNAL_ERROR,
+  NO_ERROR,
+  PROTOCOL_ERROR,
+  REFUSED_STREAM,
+} from "./codes.ts";
 
 const BODY = pattern(300_000);
 /** Judged by whoever takes requests, not by the connection. */
 const OF_REQUESTS = /^8\.[1235]|^RFC 8441|^10/;
 
 /** Answers with 200 and what came, once all did. */
-function echoes(told: Told): void {
-  told.onEnded = () => {
-    told.stream.sendSection(OK, false);
-    told.stream.write(told.body);
-    told.stream.end();
+function echoes(recorder: StreamRecorder): void {
+  recorder.onEnded = () => {
+    recorder.stream.sendSection(OK, false);
+    recorder.stream.write(recorder.body);
+    recorder.stream.end();
   };
 }
 
@@ -24,28 +31,28 @@ test("8.1: a request and its answer come over whole, with trailers behind the bo
   const { client, server } = await both();
   await using _client = client;
   await using _server = server;
-  server.onStream = (told) => {
-    told.onEnded = () => {
-      told.stream.sendSection([...OK, "x-first", "1"], false);
-      told.stream.write(told.body);
-      told.stream.end(["x-sum", "2"]);
+  server.onStream = (recorder) => {
+    recorder.onEnded = () => {
+      recorder.stream.sendSection([...OK, "x-first", "1"], false);
+      recorder.stream.write(recorder.body);
+      recorder.stream.end(["x-sum", "2"]);
     };
   };
-  const asked = client.ask(false, ["x-asked", "yes"]);
-  asked.stream.write(BODY);
-  asked.stream.end(["x-trailer", "3"]);
-  assert.equal(await asked.code(), NO_ERROR);
+  const requested = client.ask(false, ["x-asked", "yes"]);
+  requested.stream.write(BODY);
+  requested.stream.end(["x-trailer", "3"]);
+  assert.equal(await requested.code(), NO_ERROR);
   const served = await server.stream();
   assert.equal(await served.code(), NO_ERROR);
   assert.deepEqual(served.sections[0]?.slice(-2), ["x-asked", "yes"]);
   assert.deepEqual(served.trailers, ["x-trailer", "3"]);
-  assert.deepEqual(asked.sections, [[...OK, "x-first", "1"]]);
-  assert.deepEqual(asked.trailers, ["x-sum", "2"]);
+  assert.deepEqual(requested.sections, [[...OK, "x-first", "1"]]);
+  assert.deepEqual(requested.trailers, ["x-sum", "2"]);
   assert.ok(served.body.equals(BODY), "the request's body");
-  assert.ok(asked.body.equals(BODY), "the answer's body");
+  assert.ok(requested.body.equals(BODY), "the answer's body");
   assert.deepEqual([...client.broken, ...server.broken], []);
   assert.deepEqual(
-    asked.order.filter((what) => what !== "drain"),
+    requested.order.filter((what) => what !== "drain"),
     ["section", "data", "trailers", "end", "close"],
   );
 });
@@ -54,13 +61,13 @@ test("8.1: sections that are whole have no end of their own", async () => {
   const { client, server } = await both();
   await using _client = client;
   await using _server = server;
-  server.onStream = (told, _fields, isWhole) => {
+  server.onStream = (recorder, _fields, isWhole) => {
     assert.ok(isWhole);
-    told.stream.sendSection([":status", "204"], true);
+    recorder.stream.sendSection([":status", "204"], true);
   };
-  const asked = client.ask(true);
-  await asked.code();
-  assert.deepEqual(asked.order, ["section", "close"]);
+  const requested = client.ask(true);
+  await requested.code();
+  assert.deepEqual(requested.order, ["section", "close"]);
   assert.deepEqual((await server.stream()).order, ["section", "close"]);
 });
 
@@ -68,16 +75,16 @@ test("8.1: interim answers are told as sections of their own, in order, before t
   const { client, server } = await both();
   await using _client = client;
   await using _server = server;
-  server.onStream = (told) => {
-    told.stream.sendSection([":status", "100"], false);
-    told.stream.sendSection([":status", "103", "link", "</a.css>"], false);
-    told.stream.sendSection(OK, false);
-    told.stream.end();
+  server.onStream = (recorder) => {
+    recorder.stream.sendSection([":status", "100"], false);
+    recorder.stream.sendSection([":status", "103", "link", "</a.css>"], false);
+    recorder.stream.sendSection(OK, false);
+    recorder.stream.end();
   };
-  const asked = client.ask(true);
-  assert.equal(await asked.code(), NO_ERROR);
+  const requested = client.ask(true);
+  assert.equal(await requested.code(), NO_ERROR);
   assert.deepEqual(
-    asked.sections.map(([, status]) => status),
+    requested.sections.map(([, status]) => status),
     ["100", "103", "200"],
   );
   assert.deepEqual(client.broken, []);
@@ -89,15 +96,15 @@ test("5: fifty requests at once do not mix", async () => {
   await using _server = server;
   server.onStream = echoes;
   const bodies = Array.from({ length: 50 }, (_, at) => pattern(1 + at * 977, at));
-  const asked = bodies.map((body) => {
-    const told = client.ask(false);
-    for (let at = 0; at < body.length; at += 5000) told.stream.write(body.subarray(at, at + 5000));
-    told.stream.end();
-    return told;
+  const requested = bodies.map((body) => {
+    const recorder = client.ask(false);
+    for (let at = 0; at < body.length; at += 5000) recorder.stream.write(body.subarray(at, at + 5000));
+    recorder.stream.end();
+    return recorder;
   });
-  for (const [at, told] of asked.entries()) {
-    assert.equal(await told.code(), NO_ERROR, `stream ${at}`);
-    assert.ok(told.body.equals(bodies[at] ?? BODY), `body ${at}`);
+  for (const [at, recorder] of requested.entries()) {
+    assert.equal(await recorder.code(), NO_ERROR, `stream ${at}`);
+    assert.ok(recorder.body.equals(bodies[at] ?? BODY), `body ${at}`);
   }
   assert.deepEqual([...client.broken, ...server.broken], []);
 });
@@ -145,11 +152,11 @@ const RESPONSES: readonly (readonly [what: string, said: readonly Buffer[], orde
 
 for (const [what, said, order, code] of RESPONSES) {
   test(`an answer with ${what} ends its stream with ${code}, and no other`, async () => {
-    const { tested, peer } = await askedRaw();
+    const { tested, peer } = await requestedRaw();
     await using _tested = tested;
     const first = tested.ask(false);
     const second = tested.ask(true);
-    peer.say(...said, heads(3, OK), data(3, "fine", true));
+    peer.send(...said, heads(3, OK), data(3, "fine", true));
     assert.equal(await first.code(), code);
     assert.equal(first.order.join(" "), order);
     assert.equal(await second.code(), NO_ERROR);
@@ -164,7 +171,7 @@ const LENGTHS: readonly (readonly [
   bytes: number,
   said: readonly Buffer[],
   code: number,
-  told: number,
+  recorder: number,
 ])[] = [
   ["the same", 4, [data(1, "ab"), data(1, "cd", true)], NO_ERROR, 4],
   ["the same, before trailers", 4, [data(1, "abcd"), heads(1, ["x", "y"], true)], NO_ERROR, 4],
@@ -179,37 +186,37 @@ const LENGTHS: readonly (readonly [
   ["a byte less, and NO_ERROR in place of its end", 4, [data(1, "abc"), resetOf(1, NO_ERROR)], NO_ERROR, 3],
 ];
 
-for (const [what, bytes, said, code, told] of LENGTHS) {
+for (const [what, bytes, said, code, recorder] of LENGTHS) {
   test(`8.1.1: a body of ${bytes} bytes of which comes ${what}: ${code}`, async () => {
-    const { tested, peer } = await askedRaw();
+    const { tested, peer } = await requestedRaw();
     await using _tested = tested;
-    const asked = tested.ask(true);
-    asked.onHead = () => asked.stream.announce(bytes);
-    peer.say(heads(1, OK), ...said);
-    assert.equal(await asked.code(), code);
-    assert.equal(asked.dataBytes, told);
-    const isComplete = code === NO_ERROR && told === bytes;
-    assert.equal(asked.order.includes("end"), isComplete, asked.order.join(" "));
+    const requested = tested.ask(true);
+    requested.onHead = () => requested.stream.announce(bytes);
+    peer.send(heads(1, OK), ...said);
+    assert.equal(await requested.code(), code);
+    assert.equal(requested.dataBytes, recorder);
+    const isComplete = code === NO_ERROR && recorder === bytes;
+    assert.equal(requested.order.includes("end"), isComplete, requested.order.join(" "));
     if (code === PROTOCOL_ERROR) assert.equal(await peer.reset(1), PROTOCOL_ERROR);
     assert.deepEqual(tested.broken, []);
-    await peer.goesOn();
+    await peer.isOpen();
   });
 }
 
 test("5.4.2: a reset of ours reaches the peer, is told here once, and what still comes is not told", async () => {
-  const { tested, peer } = await askedRaw();
+  const { tested, peer } = await requestedRaw();
   await using _tested = tested;
-  const asked = tested.ask(false);
-  asked.onHead = () => asked.stream.reset(CANCEL);
-  peer.say(heads(1, OK), data(1, "late"), heads(1, ["x", "y"], true), resetOf(1, 1));
+  const requested = tested.ask(false);
+  requested.onHead = () => requested.stream.reset(CANCEL);
+  peer.send(heads(1, OK), data(1, "late"), heads(1, ["x", "y"], true), resetOf(1, 1));
   assert.equal(await peer.reset(1), CANCEL);
-  await peer.goesOn();
-  assert.deepEqual(asked.order, ["section", "close"]);
-  assert.equal(asked.stream.closeCode, CANCEL);
-  asked.stream.write(Buffer.from("x"));
-  asked.stream.end(["x", "y"]);
-  asked.stream.reset(INTERNAL_ERROR);
-  await peer.goesOn();
+  await peer.isOpen();
+  assert.deepEqual(requested.order, ["section", "close"]);
+  assert.equal(requested.stream.closeCode, CANCEL);
+  requested.stream.write(Buffer.from("x"));
+  requested.stream.end(["x", "y"]);
+  requested.stream.reset(INTERNAL_ERROR);
+  await peer.isOpen();
   assert.deepEqual(
     peer.frames.filter(({ stream }) => stream === 1).map(({ type }) => type),
     [FRAME.headers, FRAME.reset],
@@ -219,11 +226,11 @@ test("5.4.2: a reset of ours reaches the peer, is told here once, and what still
 test("8.1: a stream that is reset in the middle of its own data is told nothing more of it", async () => {
   const { tested, peer } = await servedRaw();
   await using _tested = tested;
-  tested.onStream = (told) => {
-    told.onDataCame = () => told.stream.reset(CANCEL);
+  tested.onStream = (recorder) => {
+    recorder.onDataReceived = () => recorder.stream.reset(CANCEL);
   };
-  peer.say(heads(1, [":method", "POST"]), data(1, "a"), data(1, "b"), data(1, "", true));
-  await peer.goesOn();
+  peer.send(heads(1, [":method", "POST"]), data(1, "a"), data(1, "b"), data(1, "", true));
+  await peer.isOpen();
   assert.deepEqual(tested.streams[0]?.order, ["section", "data", "close"]);
   assert.equal(tested.streams[0]?.dataBytes, 1);
 });
@@ -231,31 +238,31 @@ test("8.1: a stream that is reset in the middle of its own data is told nothing 
 test("8.1: a stream that is reset in the middle of a frame is told nothing of the rest of that frame", async () => {
   const { tested, peer } = await servedRaw();
   await using _tested = tested;
-  tested.onStream = (told) => {
-    told.onDataCame = () => told.stream.reset(CANCEL);
+  tested.onStream = (recorder) => {
+    recorder.onDataReceived = () => recorder.stream.reset(CANCEL);
   };
   const whole = data(1, "abcdef", true);
-  peer.say(heads(1, [":method", "POST"]), whole.subarray(0, 12));
-  const told = await tested.stream();
-  await told.code();
-  peer.say(whole.subarray(12));
-  await peer.goesOn();
-  assert.deepEqual([told.order.join(" "), told.dataBytes], ["section data close", 3]);
+  peer.send(heads(1, [":method", "POST"]), whole.subarray(0, 12));
+  const recorder = await tested.stream();
+  await recorder.code();
+  peer.send(whole.subarray(12));
+  await peer.isOpen();
+  assert.deepEqual([recorder.order.join(" "), recorder.dataBytes], ["section data close", 3]);
   assert.deepEqual(tested.broken, []);
 });
 
 test("resetBehind() sends what was written first, and then the reset", async () => {
   const { tested, peer } = await servedRaw({}, [[4, 3]]);
   await using _tested = tested;
-  tested.onStream = (told) => {
-    told.stream.sendSection(OK, false);
-    told.stream.write(Buffer.from("abcdef"));
-    told.stream.resetBehind(INTERNAL_ERROR);
+  tested.onStream = (recorder) => {
+    recorder.stream.sendSection(OK, false);
+    recorder.stream.write(Buffer.from("abcdef"));
+    recorder.stream.resetAfterQueue(INTERNAL_ERROR);
   };
-  peer.say(request(1));
+  peer.send(request(1));
   await peer.bodyOf(1, 3);
   assert.equal((await tested.stream()).isClosed, false);
-  peer.say(frame(FRAME.windowUpdate, 0, 1, Buffer.from([0, 0, 0, 9])));
+  peer.send(frame(FRAME.windowUpdate, 0, 1, Buffer.from([0, 0, 0, 9])));
   assert.equal(await peer.reset(1), INTERNAL_ERROR);
   assert.equal(peer.body(1).toString(), "abcdef");
 });
@@ -263,10 +270,10 @@ test("resetBehind() sends what was written first, and then the reset", async () 
 test("5.1.2: a stream more than allowed is refused, and its place is free again once another one ended", async () => {
   const { tested, peer } = await servedRaw({ maxConcurrentStreams: 2 });
   await using _tested = tested;
-  peer.say(heads(1, [":method", "POST"]), heads(3, [":method", "POST"]), heads(5, [":method", "POST"]));
+  peer.send(heads(1, [":method", "POST"]), heads(3, [":method", "POST"]), heads(5, [":method", "POST"]));
   assert.equal(await peer.reset(5), REFUSED_STREAM);
-  peer.say(resetOf(1, CANCEL), heads(7, [":method", "POST"]));
-  await peer.goesOn();
+  peer.send(resetOf(1, CANCEL), heads(7, [":method", "POST"]));
+  await peer.isOpen();
   assert.deepEqual(
     tested.streams.map(({ stream }) => stream.id),
     [1, 3, 7],
@@ -279,9 +286,9 @@ test("10.5.1: a section larger than allowed ends its stream only, and the table 
   // The large field is kept in the table: the index 62 is the one before it.
   const kept = Buffer.from([0x40, 1, 0x61, 1, 0x62]);
   const large = Buffer.concat([Buffer.from([0x40, 1, 0x63, 127, 200, 1]), Buffer.alloc(327, "x")]);
-  peer.say(frame(FRAME.headers, 5, 1, Buffer.concat([kept, large])), frame(FRAME.headers, 5, 3, Buffer.from([0xbf])));
+  peer.send(frame(FRAME.headers, 5, 1, Buffer.concat([kept, large])), frame(FRAME.headers, 5, 3, Buffer.from([0xbf])));
   assert.equal(await peer.reset(1), ENHANCE_YOUR_CALM);
-  await peer.goesOn();
+  await peer.isOpen();
   assert.deepEqual(
     tested.streams.map(({ sections }) => sections),
     [[["a", "b"]]],
@@ -297,10 +304,10 @@ test("10.5.1: a section larger than allowed can be answered, with what the limit
     stream.sendSection([":status", "431"], true);
   };
   const large = heads(1, [":method", "POST", "a", "1", "b", "2"]);
-  peer.say(large, frame(FRAME.data, 0, 1, "body"), heads(3, [":method", "GET"]));
+  peer.send(large, frame(FRAME.data, 0, 1, "body"), heads(3, [":method", "GET"]));
   const { payload } = await peer.frame("an answer", ({ type, stream }) => type === FRAME.headers && stream === 1);
   assert.ok(payload.includes("431"), "the status");
-  await peer.goesOn();
+  await peer.isOpen();
   assert.deepEqual(overlong, [[[":method", "POST", "a", "1"], false]]);
   assert.deepEqual(
     tested.streams.map(({ stream }) => stream.id),
@@ -317,20 +324,20 @@ for (const { section, what, bytes, later, outcome } of CASES) {
   test(`${section}: ${what}`, async () => {
     const { tested, peer } = await servedRaw({ maxConcurrentStreams: 4 });
     await using _tested = tested;
-    tested.onStream = (told, _fields, isWhole) => {
+    tested.onStream = (recorder, _fields, isWhole) => {
       const response = (): void => {
-        told.stream.sendSection(OK, false);
-        told.stream.write(Buffer.from("answer"));
-        told.stream.end();
+        recorder.stream.sendSection(OK, false);
+        recorder.stream.write(Buffer.from("answer"));
+        recorder.stream.end();
       };
       // Behind what came together with the request, which may be wrong.
       if (isWhole) setImmediate(response);
-      else told.onEnded = response;
+      else recorder.onEnded = response;
     };
-    peer.say(...bytes);
+    peer.send(...bytes);
     if (later !== undefined) {
       await peer.frame("the end of 1", ({ type, stream, flags }) => type === FRAME.data && stream === 1 && flags === 1);
-      peer.say(...later);
+      peer.send(...later);
     }
     if (outcome.kind === "connection error") {
       const code = await peer.goaway();
@@ -341,14 +348,14 @@ for (const { section, what, bytes, later, outcome } of CASES) {
     } else if (outcome.kind === "stream error") {
       const code = await peer.reset(outcome.stream);
       assert.ok(outcome.codes.includes(code), `RST_STREAM with ${code}`);
-      await peer.goesOn();
+      await peer.isOpen();
     } else if (outcome.kind === "answered") {
       for (const stream of outcome.streams) {
         await peer.frame(`the end of ${stream}`, (one) => one.type === FRAME.data && one.stream === stream);
       }
-      await peer.goesOn();
+      await peer.isOpen();
     } else {
-      await peer.goesOn();
+      await peer.isOpen();
     }
     assert.deepEqual(tested.broken, []);
   });
@@ -361,8 +368,8 @@ test("6.10: a section larger than a frame goes on in CONTINUATION, and only HEAD
     // No code of Huffman's makes these shorter.
     stream.sendSection([...OK, "x-large", "\x7f".repeat(40_000)], true);
   };
-  peer.say(request(1));
-  await peer.goesOn();
+  peer.send(request(1));
+  await peer.isOpen();
   const frames = peer.frames.filter(({ stream }) => stream === 1);
   assert.deepEqual(
     frames.map(({ type, flags }) => [type, flags]),
@@ -378,13 +385,13 @@ test("6.10: a section larger than a frame goes on in CONTINUATION, and only HEAD
 test("9: what a handler throws ends the connection, not the process, and all its streams are told", async () => {
   const { tested, peer } = await servedRaw();
   await using _tested = tested;
-  tested.onStream = (told) => {
-    if (told.stream.id !== 3) return;
-    told.onDataCame = () => {
+  tested.onStream = (recorder) => {
+    if (recorder.stream.id !== 3) return;
+    recorder.onDataReceived = () => {
       throw new TypeError("a defect");
     };
   };
-  peer.say(heads(1, [":method", "POST"]), heads(3, [":method", "POST"]), data(3, "x"), data(1, "y"));
+  peer.send(heads(1, [":method", "POST"]), heads(3, [":method", "POST"]), data(3, "x"), data(1, "y"));
   assert.equal(await peer.goaway(), INTERNAL_ERROR);
   assert.ok((await tested.end()) instanceof TypeError);
   assert.deepEqual(
@@ -397,11 +404,11 @@ for (const { section, what, bytes, outcome } of HTTP2_RESPONSE_CASES.filter(
   ({ isOfMessage }) => isOfMessage !== true,
 )) {
   test(`${section}: ${what} (of a server)`, async () => {
-    const { tested, peer } = await askedRaw();
+    const { tested, peer } = await requestedRaw();
     await using _tested = tested;
-    const told = tested.ask(true);
+    const recorder = tested.ask(true);
     await peer.frame("HEADERS of 1", ({ type, stream }) => type === FRAME.headers && stream === 1);
-    peer.say(...bytes);
+    peer.send(...bytes);
     if (outcome.kind === "connection error") {
       const code = await peer.goaway();
       assert.ok(outcome.codes.includes(code), `GOAWAY with ${code}`);
@@ -409,23 +416,23 @@ for (const { section, what, bytes, outcome } of HTTP2_RESPONSE_CASES.filter(
     } else if (outcome.kind === "stream error") {
       const code = await peer.reset(1);
       assert.ok(outcome.codes.includes(code), `RST_STREAM with ${code}`);
-      assert.notEqual(await told.code(), NO_ERROR);
-      await peer.goesOn();
+      assert.notEqual(await recorder.code(), NO_ERROR);
+      await peer.isOpen();
     } else {
-      const code = await told.code();
+      const code = await recorder.code();
       assert.equal(code === NO_ERROR, outcome.kind === "answered");
-      await peer.goesOn();
+      await peer.isOpen();
     }
     assert.deepEqual(tested.broken, []);
   });
 }
 
 test("8.2.1: blanks around the values of a response are removed, in its trailers too", async () => {
-  const { tested, peer } = await askedRaw();
+  const { tested, peer } = await requestedRaw();
   await using _tested = tested;
-  const told = tested.ask(true);
+  const recorder = tested.ask(true);
   await peer.frame("HEADERS of 1", ({ type, stream }) => type === FRAME.headers && stream === 1);
-  peer.say(heads(1, [...OK, "x", " a b\t"]), heads(1, ["y", "\tc "], true));
-  assert.equal(await told.code(), NO_ERROR);
-  assert.deepEqual([told.sections[0]?.slice(-1), told.trailers], [["a b"], ["y", "c"]]);
+  peer.send(heads(1, [...OK, "x", " a b\t"]), heads(1, ["y", "\tc "], true));
+  assert.equal(await recorder.code(), NO_ERROR);
+  assert.deepEqual([recorder.sections[0]?.slice(-1), recorder.trailers], [["a b"], ["y", "c"]]);
 });

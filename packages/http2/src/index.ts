@@ -2,8 +2,9 @@ export {
   CANCEL,
   CONNECT_ERROR,
   ENHANCE_YOUR_CALM,
-  HTTP_1_1_REQUIRED,
   http2CodeName,
+  Http2Error,
+  HTTP_1_1_REQUIRED,
   INTERNAL_ERROR,
   NO_ERROR,
   PROTOCOL_ERROR,
@@ -11,10 +12,8 @@ export {
 } from "./codes.ts";
 export { isSendable, sectionField } from "./field-rules.ts";
 export { sectionLimits } from "./hpack/hpack-decoder.ts";
-export { Http2Error } from "./http2-error.ts";
-export { beginsAsHttp2 } from "./preface.ts";
-export { ResetAllowance } from "./reset-allowance.ts";
-export { Http2Session } from "./session.ts";
-export type { SessionEvents, SessionOptions } from "./session-events.ts";
+export { beginsAsHttp2 } from "./frames.ts";
+export { ResetAllowance } from "./flood-limits.ts";
+export { Http2Session, type SessionEvents, type SessionOptions } from "./session.ts";
 export { Http2Stream, type StreamHandler } from "./stream.ts";
 export { StreamSocket } from "./stream-socket.ts";

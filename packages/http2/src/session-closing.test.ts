@@ -4,7 +4,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { FLAG, FRAME, frame, request, settings } from "@headworks/testkit";
 import { data, goaway, heads, pattern, RawPeer, resetOf, widen } from "../test/raw-peer.ts";
-import { askedRaw, LIMITS, OK, servedRaw, socketPair, Tested } from "../test/session-rig.ts";
+import { requestedRaw, LIMITS, OK, servedRaw, socketPair, Tested } from "../test/session-rig.ts";
 import { within } from "../test/within.ts";
 import { CANCEL, INTERNAL_ERROR, NO_ERROR, PROTOCOL_ERROR, REFUSED_STREAM } from "./codes.ts";
 import { Http2Session } from "./session.ts";
@@ -12,48 +12,48 @@ import { Http2Session } from "./session.ts";
 const POST = [":method", "POST"] as const;
 
 test("6.8: a GOAWAY refuses the streams above its last, and the others finish", async () => {
-  const { tested, peer } = await askedRaw();
+  const { tested, peer } = await requestedRaw();
   await using _tested = tested;
-  const asked = [tested.ask(true), tested.ask(false), tested.ask(true), tested.ask(false)];
-  peer.say(goaway(3));
-  assert.deepEqual([await asked[2]?.code(), await asked[3]?.code()], [REFUSED_STREAM, REFUSED_STREAM]);
-  assert.equal(tested.session.takesStreams, false);
-  asked[1]?.stream.end();
-  peer.say(heads(1, OK), data(1, "one", true), heads(3, OK, true), heads(5, OK, true));
-  assert.deepEqual([await asked[0]?.code(), await asked[1]?.code()], [NO_ERROR, NO_ERROR]);
-  assert.equal(asked[0]?.body.toString(), "one");
-  await peer.goesOn();
+  const requested = [tested.ask(true), tested.ask(false), tested.ask(true), tested.ask(false)];
+  peer.send(goaway(3));
+  assert.deepEqual([await requested[2]?.code(), await requested[3]?.code()], [REFUSED_STREAM, REFUSED_STREAM]);
+  assert.equal(tested.session.acceptsStreams, false);
+  requested[1]?.stream.end();
+  peer.send(heads(1, OK), data(1, "one", true), heads(3, OK, true), heads(5, OK, true));
+  assert.deepEqual([await requested[0]?.code(), await requested[1]?.code()], [NO_ERROR, NO_ERROR]);
+  assert.equal(requested[0]?.body.toString(), "one");
+  await peer.isOpen();
   assert.equal(tested.session.isFinished, false);
   assert.deepEqual(tested.broken, []);
 });
 
 test("6.8: a second GOAWAY may name less, and refuses what is above it", async () => {
-  const { tested, peer } = await askedRaw();
+  const { tested, peer } = await requestedRaw();
   await using _tested = tested;
-  const asked = [tested.ask(true), tested.ask(true)];
-  peer.say(goaway(2 ** 31 - 1));
-  await peer.goesOn();
+  const requested = [tested.ask(true), tested.ask(true)];
+  peer.send(goaway(2 ** 31 - 1));
+  await peer.isOpen();
   assert.deepEqual(tested.events, ["settings", "goaway 0"]);
-  peer.say(goaway(1, INTERNAL_ERROR));
-  assert.equal(await asked[1]?.code(), REFUSED_STREAM);
-  assert.equal(asked[0]?.isClosed, false);
+  peer.send(goaway(1, INTERNAL_ERROR));
+  assert.equal(await requested[1]?.code(), REFUSED_STREAM);
+  assert.equal(requested[0]?.isClosed, false);
   assert.deepEqual(tested.events.slice(2), [`goaway ${INTERNAL_ERROR}`]);
 });
 
 test("6.8: warn() takes what still comes; close() takes nothing more, finishes what is there, and ends", async () => {
   const { tested, peer } = await servedRaw();
   await using _tested = tested;
-  peer.say(heads(1, POST));
+  peer.send(heads(1, POST));
   await tested.stream(0);
   tested.session.warn();
   const first = await peer.frame("GOAWAY", ({ type }) => type === FRAME.goaway);
   assert.equal(first.payload.readUInt32BE(0), 2 ** 31 - 1);
-  peer.say(heads(3, POST));
+  peer.send(heads(3, POST));
   await tested.stream(1);
   tested.session.close();
   tested.session.close();
-  peer.say(heads(5, POST), data(5, "late", true));
-  await peer.goesOn();
+  peer.send(heads(5, POST), data(5, "late", true));
+  await peer.isOpen();
   assert.deepEqual(
     peer.frames.filter(({ type }) => type === FRAME.goaway).map(({ payload }) => payload.readUInt32BE(0)),
     [2 ** 31 - 1, 3],
@@ -65,10 +65,10 @@ test("6.8: warn() takes what still comes; close() takes nothing more, finishes w
     stream.write(pattern(30_000));
     stream.end();
   }
-  peer.say(data(1, "", true));
+  peer.send(data(1, "", true));
   await tested.streams[0]?.code();
   assert.equal(tested.session.isFinished, false);
-  peer.say(data(3, "", true));
+  peer.send(data(3, "", true));
   assert.equal(await peer.goaway(), NO_ERROR);
   assert.equal(await tested.end(), undefined);
   assert.deepEqual([peer.body(1).length, peer.body(3).length], [30_000, 30_000]);
@@ -78,11 +78,11 @@ test("6.8: warn() takes what still comes; close() takes nothing more, finishes w
 test("6.8: no later GOAWAY names a higher last stream than an earlier one", async () => {
   const { tested, peer } = await servedRaw();
   await using _tested = tested;
-  peer.say(heads(1, POST));
+  peer.send(heads(1, POST));
   await tested.stream(0);
   tested.session.close();
   // Another stream, which is not looked at, and then what breaks the connection.
-  peer.say(heads(3, POST), frame(FRAME.ping, 0, 1, "12345678"));
+  peer.send(heads(3, POST), frame(FRAME.ping, 0, 1, "12345678"));
   assert.equal(await peer.goaway(), PROTOCOL_ERROR);
   const lasts = peer.frames.filter(({ type }) => type === FRAME.goaway).map(({ payload }) => payload.readUInt32BE(0));
   assert.deepEqual(lasts, [1, 1]);
@@ -92,20 +92,20 @@ test("9.1: what was answered before close() reaches a peer that reads slowly and
   const { tested, peer } = await servedRaw({}, [[4, 2 ** 31 - 1]]);
   await using _tested = tested;
   const bytes = 3_000_000;
-  tested.onStream = (told) => {
-    told.stream.sendSection(OK, false);
-    told.stream.write(pattern(bytes));
-    told.stream.end();
-    void told.closed.then(() => tested.session.close());
+  tested.onStream = (recorder) => {
+    recorder.stream.sendSection(OK, false);
+    recorder.stream.write(pattern(bytes));
+    recorder.stream.end();
+    void recorder.closed.then(() => tested.session.close());
   };
-  peer.say(widen(0, 1_000_000_000));
-  await peer.goesOn();
+  peer.send(widen(0, 1_000_000_000));
+  await peer.isOpen();
   peer.socket.pause();
-  peer.say(request(1));
-  const told = await tested.stream();
+  peer.send(request(1));
+  const recorder = await tested.stream();
   // The system holds what it can; the peer reads a part, and says so as clients do.
-  if (!told.isClosed) peer.socket.resume();
-  await told.code();
+  if (!recorder.isClosed) peer.socket.resume();
+  await recorder.code();
   peer.socket.pause();
   if (!tested.socket.writableFinished) await within(once(tested.socket, "finish"), () => "the end was not written");
   for (let at = 0; at < 20; at += 1) peer.socket.write(widen(0, 1000));
@@ -118,8 +118,8 @@ test("9.1: what was answered before close() reaches a peer that reads slowly and
 test("destroy() tells each stream once, says why, and says nothing later", async () => {
   const { tested, peer } = await servedRaw();
   await using _tested = tested;
-  peer.say(heads(1, POST), data(1, "a"), request(3), heads(5, POST));
-  await peer.goesOn();
+  peer.send(heads(1, POST), data(1, "a"), request(3), heads(5, POST));
+  await peer.isOpen();
   const error = new Error("enough");
   tested.session.destroy(CANCEL, error);
   tested.session.destroy(INTERNAL_ERROR, new Error("again"));
@@ -129,7 +129,7 @@ test("destroy() tells each stream once, says why, and says nothing later", async
     tested.streams.map(({ order }) => order.filter((what) => what === "close").length),
     [1, 1, 1],
   );
-  peer.say(data(1, "late"), request(7));
+  peer.send(data(1, "late"), request(7));
   for (const { stream } of tested.streams) {
     stream.write(Buffer.from("late"));
     stream.end();
@@ -147,10 +147,10 @@ test("destroy() tells each stream once, says why, and says nothing later", async
 test("destroy() from inside the telling ends the telling there, of all streams", async () => {
   const { tested, peer } = await servedRaw();
   await using _tested = tested;
-  tested.onStream = (told) => {
-    told.onDataCame = () => tested.session.destroy();
+  tested.onStream = (recorder) => {
+    recorder.onDataReceived = () => tested.session.destroy();
   };
-  peer.say(heads(1, POST), heads(3, POST), data(1, "a"), data(3, "b"), data(1, "c", true));
+  peer.send(heads(1, POST), heads(3, POST), data(1, "a"), data(3, "b"), data(1, "c", true));
   await tested.end();
   assert.deepEqual(
     tested.streams.map(({ order }) => order.join(" ")),
@@ -161,29 +161,29 @@ test("destroy() from inside the telling ends the telling there, of all streams",
 test("6.7: pings are answered with what they carry, and those of ours are told once of their answer", async () => {
   const { tested, peer } = await servedRaw();
   await using _tested = tested;
-  const told: string[] = [];
-  tested.session.ping((isAnswered) => void told.push(`first ${isAnswered}`));
-  tested.session.ping((isAnswered) => void told.push(`second ${isAnswered}`));
-  tested.session.ping((isAnswered) => void told.push(`third ${isAnswered}`));
+  const recorder: string[] = [];
+  tested.session.ping((isAcknowledged) => void recorder.push(`first ${isAcknowledged}`));
+  tested.session.ping((isAcknowledged) => void recorder.push(`second ${isAcknowledged}`));
+  tested.session.ping((isAcknowledged) => void recorder.push(`third ${isAcknowledged}`));
   const pings = (): Buffer[] =>
     peer.frames.filter(({ type, flags }) => type === FRAME.ping && flags === 0).map(({ payload }) => payload);
   await peer.frame("three pings", () => pings().length === 3);
   assert.equal(new Set(pings().map((payload) => payload.toString("hex"))).size, 3);
-  for (const payload of pings().slice(0, 2)) peer.say(frame(FRAME.ping, FLAG.ack, 0, payload));
-  await peer.goesOn();
-  assert.deepEqual(told, ["first true", "second true"]);
+  for (const payload of pings().slice(0, 2)) peer.send(frame(FRAME.ping, FLAG.ack, 0, payload));
+  await peer.isOpen();
+  assert.deepEqual(recorder, ["first true", "second true"]);
   tested.session.destroy();
-  assert.deepEqual(told.slice(2), ["third false"]);
-  tested.session.ping((isAnswered) => void told.push(`late ${isAnswered}`));
-  assert.deepEqual(told.slice(3), ["late false"]);
+  assert.deepEqual(recorder.slice(2), ["third false"]);
+  tested.session.ping((isAcknowledged) => void recorder.push(`late ${isAcknowledged}`));
+  assert.deepEqual(recorder.slice(3), ["late false"]);
 });
 
 test("3.4: a client whose server ends its side is over, and nothing it waited for is left waiting", async () => {
-  const { tested, peer } = await askedRaw();
+  const { tested, peer } = await requestedRaw();
   await using _tested = tested;
   const whole = tested.ask(true);
   const half = tested.ask(true);
-  peer.say(heads(1, OK), data(1, "all", true), heads(3, OK), data(3, "some"));
+  peer.send(heads(1, OK), data(1, "all", true), heads(3, OK), data(3, "some"));
   peer.socket.end();
   assert.equal(await tested.end(), undefined);
   assert.deepEqual(whole.order, ["section", "data", "end", "close"]);
@@ -193,13 +193,13 @@ test("3.4: a client whose server ends its side is over, and nothing it waited fo
 test("3.4: a server whose client ends its side goes on answering", async () => {
   const { tested, peer } = await servedRaw();
   await using _tested = tested;
-  peer.say(request(1));
+  peer.send(request(1));
   peer.socket.end();
   await within(once(tested.socket, "end"), () => "the client's side did not end");
-  const told = await tested.stream();
-  told.stream.sendSection(OK, false);
-  told.stream.write(Buffer.from("answer"));
-  told.stream.end();
+  const recorder = await tested.stream();
+  recorder.stream.sendSection(OK, false);
+  recorder.stream.write(Buffer.from("answer"));
+  recorder.stream.end();
   await peer.frame("the answer", () => peer.hasEnd(1));
   assert.ok(tested.events.includes("end"));
 });
@@ -214,7 +214,7 @@ for (const [what, said] of [
     const peer = new RawPeer(isServer ? client : server, !isServer);
     const [own, other] = isServer ? [server, client] : [client, server];
     await using tested = new Tested(own, other, { role: isServer ? "server" : "client" });
-    peer.say(said);
+    peer.send(said);
     assert.ok([PROTOCOL_ERROR, 6].includes(await peer.goaway()));
     assert.equal(tested.session.hasSettings, false);
     assert.ok(((await tested.end()) ?? "") !== "");
@@ -244,19 +244,19 @@ test("a socket that breaks at any byte closes each stream once, and nothing is t
   });
   await fc.assert(
     fc.asyncProperty(places, async ({ at, held, isReset }) => {
-      const { tested, peer } = await askedRaw();
+      const { tested, peer } = await requestedRaw();
       await using _tested = tested;
-      const asked = [tested.ask(true), tested.ask(false), tested.ask(false), tested.ask(true), tested.ask(true)];
-      asked[1]?.stream.write(pattern(100_000));
-      for (const one of held) asked[one]?.stream.hold();
+      const requested = [tested.ask(true), tested.ask(false), tested.ask(false), tested.ask(true), tested.ask(true)];
+      requested[1]?.stream.write(pattern(100_000));
+      for (const one of held) requested[one]?.stream.hold();
       peer.socket.write(bytes.subarray(0, at), () => {
         if (isReset) peer.socket.resetAndDestroy();
         else peer.socket.end();
       });
       await tested.end();
-      for (const told of asked) told.stream.release();
+      for (const recorder of requested) recorder.stream.release();
       assert.deepEqual(
-        asked.map(({ order }) => order.filter((what) => what === "close").length),
+        requested.map(({ order }) => order.filter((what) => what === "close").length),
         [1, 1, 1, 1, 1],
       );
       assert.deepEqual(tested.broken, []);

@@ -2,10 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { FRAME, frame, request, settings } from "@headworks/testkit";
 import { data, goaway, heads, pattern, resetOf, widen } from "../test/raw-peer.ts";
-import { askedRaw, memoryPair, OK, servedRaw } from "../test/session-rig.ts";
+import { requestedRaw, memoryPair, OK, servedRaw } from "../test/session-rig.ts";
 import { within } from "../test/within.ts";
-import { CANCEL, ENHANCE_YOUR_CALM } from "./codes.ts";
-import { Http2Error } from "./http2-error.ts";
+import { CANCEL, ENHANCE_YOUR_CALM, Http2Error } from "./codes.ts";
 
 const POST = [":method", "POST"] as const;
 const FRAMES = 30_000;
@@ -44,7 +43,7 @@ for (const [what, first, again] of FLOODS) {
   test(`10.5: a flood of ${what} ends the connection with ENHANCE_YOUR_CALM`, async () => {
     const { tested, peer } = await servedRaw();
     await using _tested = tested;
-    peer.say(...first);
+    peer.send(...first);
     const many = Buffer.concat(Array.from({ length: 100 }, () => again));
     for (let at = 0; at < FRAMES && !peer.isEnded; at += 100) {
       peer.socket.write(many);
@@ -58,28 +57,28 @@ for (const [what, first, again] of FLOODS) {
 }
 
 test("10.5: a server's flood of HEADERS for a stream that is over ends the connection as well", async () => {
-  const { tested, peer } = await askedRaw();
+  const { tested, peer } = await requestedRaw();
   await using _tested = tested;
   tested.ask(true).stream.reset(CANCEL);
   await peer.reset(1);
   const many = Buffer.concat(Array.from({ length: 1000 }, () => heads(1, OK)));
-  for (let at = 0; at < FRAMES && !peer.isEnded; at += 1000) peer.say(many);
+  for (let at = 0; at < FRAMES && !peer.isEnded; at += 1000) peer.send(many);
   assert.equal(await peer.goaway(), ENHANCE_YOUR_CALM);
 });
 
 test("10.5: a window for each frame, of the stream and of the connection, is no flood", async () => {
   const { tested, peer } = await servedRaw({}, [[4, 1]]);
   await using _tested = tested;
-  tested.onStream = (told) => {
-    told.stream.sendSection(OK, false);
-    told.stream.write(pattern(FRAMES));
-    told.stream.end();
+  tested.onStream = (recorder) => {
+    recorder.stream.sendSection(OK, false);
+    recorder.stream.write(pattern(FRAMES));
+    recorder.stream.end();
   };
-  peer.say(request(1));
+  peer.send(request(1));
   const windows = Buffer.concat(Array.from({ length: 1000 }, () => Buffer.concat([widen(0, 1), widen(1, 1)])));
   for (let at = 0; at < FRAMES; at += 1000) {
-    peer.say(windows);
-    await peer.goesOn();
+    peer.send(windows);
+    await peer.isOpen();
   }
   await peer.frame("the end", () => peer.hasEnd(1));
   assert.ok(peer.frames.filter(({ type }) => type === FRAME.data).length >= FRAMES);
@@ -89,13 +88,13 @@ test("10.5: a window for each frame, of the stream and of the connection, is no 
 test("10.5: many small frames of a body that is read are no flood", async () => {
   const { tested, peer } = await servedRaw();
   await using _tested = tested;
-  peer.say(heads(1, POST));
+  peer.send(heads(1, POST));
   const small = Buffer.concat(Array.from({ length: 1000 }, () => data(1, "x")));
   for (let at = 0; at < FRAMES; at += 1000) {
-    peer.say(small);
-    if (at % 10_000 === 0) await peer.goesOn();
+    peer.send(small);
+    if (at % 10_000 === 0) await peer.isOpen();
   }
-  await peer.goesOn();
+  await peer.isOpen();
   assert.equal((await tested.stream()).dataBytes, FRAMES);
 });
 
@@ -109,11 +108,11 @@ for (const [what, again] of UNREAD) {
   test(`10.5: a peer that reads nothing and sends ${what} is not read either until it reads`, async () => {
     const { tested, peer } = await servedRaw({}, [], memoryPair());
     await using _tested = tested;
-    tested.onStream = (told, _fields, isWhole) => {
-      if (isWhole) told.stream.sendSection([...OK, "set-cookie", "!".repeat(100)], true);
+    tested.onStream = (recorder, _fields, isWhole) => {
+      if (isWhole) recorder.stream.sendSection([...OK, "set-cookie", "!".repeat(100)], true);
     };
-    peer.say(heads(1, POST));
-    await peer.goesOn();
+    peer.send(heads(1, POST));
+    await peer.isOpen();
     peer.socket.pause();
     let maxBytes = 0;
     for (let at = 0; at < 200; at += 1) {
@@ -132,6 +131,6 @@ for (const [what, again] of UNREAD) {
     assert.ok(tested.socket.isPaused(), "nothing stopped the peer");
     // It is no fault to be slow: once the peer reads, everything goes on.
     peer.socket.resume();
-    await peer.goesOn();
+    await peer.isOpen();
   });
 }

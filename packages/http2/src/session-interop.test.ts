@@ -7,7 +7,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { pattern } from "../test/raw-peer.ts";
 import { memoryPair, OK, socketPair, Tested } from "../test/session-rig.ts";
-import type { Told } from "../test/told.ts";
+import type { StreamRecorder } from "../test/stream-recorder.ts";
 import { within } from "../test/within.ts";
 import { CANCEL, NO_ERROR } from "./codes.ts";
 
@@ -50,12 +50,12 @@ function* pieces(bytes: number, pieceBytes: number, seed: number): Generator<Buf
   for (let at = 0; at < bytes; at += pieceBytes) yield body.subarray(at, at + pieceBytes);
 }
 
-function holds(told: Told, turns: number): void {
+function holds(recorder: StreamRecorder, turns: number): void {
   if (turns === 0) return;
-  told.onDataCame = () => {
-    told.onDataCame = undefined;
-    told.stream.hold();
-    void later(turns).then(() => told.stream.release());
+  recorder.onDataReceived = () => {
+    recorder.onDataReceived = undefined;
+    recorder.stream.hold();
+    void later(turns).then(() => recorder.stream.release());
   };
 }
 
@@ -103,9 +103,9 @@ function checkBody(what: string, seen: { body: Buffer; trailers: readonly string
   assert.deepEqual(seen.trailers, step.hasTrailers ? ["x-seed", String(bytes)] : [], `trailers of ${what}`);
 }
 
-function sendAll(told: Told, bytes: number, { pieceBytes, hasTrailers }: Step): void {
-  for (const piece of pieces(bytes, pieceBytes, bytes)) told.stream.write(piece);
-  told.stream.end(hasTrailers ? ["x-seed", String(bytes)] : undefined);
+function sendAll(recorder: StreamRecorder, bytes: number, { pieceBytes, hasTrailers }: Step): void {
+  for (const piece of pieces(bytes, pieceBytes, bytes)) recorder.stream.write(piece);
+  recorder.stream.end(hasTrailers ? ["x-seed", String(bytes)] : undefined);
 }
 
 test("a client of ours and node's server understand each other, byte for byte", async () => {
@@ -116,33 +116,33 @@ test("a client of ours and node's server understand each other, byte for byte", 
       const listener: Http2Server = createServer({ settings: { initialWindowSize: windowBytes } });
       listener.on("stream", (stream: ServerHttp2Stream, headers) => {
         const at = Number(headers["x-step"]);
-        const asked = steps[at];
-        assert.ok(asked !== undefined);
+        const requested = steps[at];
+        assert.ok(requested !== undefined);
         served[at] = seenBy(stream);
         const response = (): void => {
           if (stream.destroyed) return;
-          if (asked.fate === "reset by the server") return stream.close(CANCEL);
-          stream.respond({ ":status": 200 }, { waitForTrailers: asked.hasTrailers });
-          writeAll(stream, asked.responseBytes, asked);
+          if (requested.fate === "reset by the server") return stream.close(CANCEL);
+          stream.respond({ ":status": 200 }, { waitForTrailers: requested.hasTrailers });
+          writeAll(stream, requested.responseBytes, requested);
         };
-        if (asked.fate === "finish") stream.on("end", response);
+        if (requested.fate === "finish") stream.on("end", response);
         else response();
       });
       listener.emit("connection", server);
       await using tested = new Tested(client, server, { role: "client" });
-      const asked = steps.map((one, at) => {
-        const told = tested.ask(false, ["x-step", String(at)]);
-        holds(told, one.holdTurns);
-        sendAll(told, one.askBytes, one);
-        if (one.fate === "reset by the client") void later(at % 4).then(() => told.stream.reset(CANCEL));
-        return told;
+      const requested = steps.map((one, at) => {
+        const recorder = tested.ask(false, ["x-step", String(at)]);
+        holds(recorder, one.holdTurns);
+        sendAll(recorder, one.askBytes, one);
+        if (one.fate === "reset by the client") void later(at % 4).then(() => recorder.stream.reset(CANCEL));
+        return recorder;
       });
       for (const [at, one] of steps.entries()) {
-        const told = asked[at];
-        assert.ok(told !== undefined);
-        const code = await told.code();
+        const recorder = requested[at];
+        assert.ok(recorder !== undefined);
+        const code = await recorder.code();
         if (!one.fate.startsWith("reset")) assert.equal(code, NO_ERROR, `stream ${at}, ${one.fate}`);
-        checkBody(`answer ${at}`, { body: told.body, trailers: told.trailers ?? [] }, one.responseBytes, one);
+        checkBody(`answer ${at}`, { body: recorder.body, trailers: recorder.trailers ?? [] }, one.responseBytes, one);
         const seen = await served[at];
         if (seen !== undefined) checkBody(`request ${at}`, seen, one.askBytes, one);
       }
@@ -158,19 +158,19 @@ test("node's client and a server of ours understand each other, byte for byte", 
     fc.asyncProperty(program, async ({ steps, windowBytes }) => {
       const [client, server] = await socketPair();
       await using tested = new Tested(server, client, { role: "server", maxConcurrentStreams: 100 });
-      const served: Told[] = [];
-      tested.onStream = (told, fields) => {
+      const served: StreamRecorder[] = [];
+      tested.onStream = (recorder, fields) => {
         const at = Number(fields[fields.indexOf("x-step") + 1]);
         const one = steps[at];
         assert.ok(one !== undefined);
-        served[at] = told;
-        holds(told, one.holdTurns);
+        served[at] = recorder;
+        holds(recorder, one.holdTurns);
         const response = (): void => {
-          if (one.fate === "reset by the server") return told.stream.reset(CANCEL);
-          told.stream.sendSection(OK, false);
-          sendAll(told, one.responseBytes, one);
+          if (one.fate === "reset by the server") return recorder.stream.reset(CANCEL);
+          recorder.stream.sendSection(OK, false);
+          sendAll(recorder, one.responseBytes, one);
         };
-        if (one.fate === "finish") told.onEnded = response;
+        if (one.fate === "finish") recorder.onEnded = response;
         else response();
       };
       const session = connectHttp2("http://a.test", {
@@ -178,7 +178,7 @@ test("node's client and a server of ours understand each other, byte for byte", 
         settings: { initialWindowSize: windowBytes },
       });
       session.on("error", () => undefined);
-      const asked = steps.map((one, at) => {
+      const requested = steps.map((one, at) => {
         const stream = session.request(
           { ":method": "POST", "x-step": String(at) },
           { endStream: false, waitForTrailers: one.hasTrailers },
@@ -189,14 +189,14 @@ test("node's client and a server of ours understand each other, byte for byte", 
         return seen;
       });
       for (const [at, one] of steps.entries()) {
-        const seen = await asked[at];
+        const seen = await requested[at];
         assert.ok(seen !== undefined);
         if (!one.fate.startsWith("reset")) assert.equal(seen.code, NO_ERROR, `stream ${at}, ${one.fate}`);
         checkBody(`answer ${at}`, seen, one.responseBytes, one);
-        const told = served[at];
-        if (told === undefined) continue;
-        await told.code();
-        checkBody(`request ${at}`, { body: told.body, trailers: told.trailers ?? [] }, one.askBytes, one);
+        const recorder = served[at];
+        if (recorder === undefined) continue;
+        await recorder.code();
+        checkBody(`request ${at}`, { body: recorder.body, trailers: recorder.trailers ?? [] }, one.askBytes, one);
       }
       assert.deepEqual(tested.broken, []);
       assert.equal(tested.session.isFinished, false);
@@ -209,9 +209,9 @@ test("node's client and a server of ours understand each other, byte for byte", 
 test("6.5.3: a body that waits for wider settings does not go out before node has their confirmation", async () => {
   const [client, server] = await socketPair();
   await using tested = new Tested(client, server, { role: "client" });
-  const told = tested.ask(false);
-  told.stream.write(pattern(300_000));
-  told.stream.end();
+  const recorder = tested.ask(false);
+  recorder.stream.write(pattern(300_000));
+  recorder.stream.end();
   const session = performServerHandshake(server as Duplex, { settings: { initialWindowSize: 1_000_000 } });
   const served = Promise.withResolvers<Seen>();
   session.on("stream", (stream: ServerHttp2Stream) => {
@@ -220,31 +220,31 @@ test("6.5.3: a body that waits for wider settings does not go out before node ha
     void seenBy(stream).then(served.resolve);
   });
   assert.equal((await served.promise).body.length, 300_000);
-  assert.equal(await told.code(), NO_ERROR);
+  assert.equal(await recorder.code(), NO_ERROR);
 });
 
 test("two sessions in memory, where each write is read within the call, exchange what they should", async () => {
   const [one, other] = memoryPair();
   await using client = new Tested(one, other, { role: "client" });
   await using server = new Tested(other, one, { role: "server" });
-  server.onStream = (told) => {
-    told.stream.sendSection(OK, false);
-    told.onDataCame = () => told.stream.write(told.body.subarray(told.dataBytes - 1));
-    told.onEnded = () => {
-      told.stream.write(pattern(500_000, told.stream.id));
-      told.stream.end();
+  server.onStream = (recorder) => {
+    recorder.stream.sendSection(OK, false);
+    recorder.onDataReceived = () => recorder.stream.write(recorder.body.subarray(recorder.dataBytes - 1));
+    recorder.onEnded = () => {
+      recorder.stream.write(pattern(500_000, recorder.stream.id));
+      recorder.stream.end();
     };
   };
-  const asked = Array.from({ length: 20 }, (_, at) => {
-    const told = client.ask(false);
-    told.stream.write(pattern(200_000, at));
-    told.stream.end();
-    return told;
+  const requested = Array.from({ length: 20 }, (_, at) => {
+    const recorder = client.ask(false);
+    recorder.stream.write(pattern(200_000, at));
+    recorder.stream.end();
+    return recorder;
   });
-  for (const [at, told] of asked.entries()) {
-    assert.equal(await told.code(), NO_ERROR);
+  for (const [at, recorder] of requested.entries()) {
+    assert.equal(await recorder.code(), NO_ERROR);
     assert.ok(server.streams[at]?.body.equals(pattern(200_000, at)), `request ${at}`);
-    assert.ok(told.body.subarray(-500_000).equals(pattern(500_000, told.stream.id)), `answer ${at}`);
+    assert.ok(recorder.body.subarray(-500_000).equals(pattern(500_000, recorder.stream.id)), `answer ${at}`);
   }
   assert.deepEqual([...client.broken, ...server.broken], []);
 });

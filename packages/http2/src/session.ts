@@ -1,5 +1,4 @@
 import { type ByteSocket, LINGER_MS, trackExternalMemory } from "@headworks/sockets";
-import { ClosedStreams } from "./closed-streams.ts";
 import {
   ACK,
   COMPRESSION_ERROR,
@@ -11,6 +10,7 @@ import {
   FRAME_SIZE_ERROR,
   GOAWAY,
   HEADERS,
+  Http2Error,
   INTERNAL_ERROR,
   NO_ERROR,
   PING,
@@ -24,19 +24,63 @@ import {
   WINDOW_UPDATE,
 } from "./codes.ts";
 import { sectionProblem } from "./field-rules.ts";
-import { FrameBudget } from "./frame-budget.ts";
-import { blockOf, dependsOnItself, FrameParser, type FrameSink, headersDependOnThemselves } from "./frame-parser.ts";
-import { FrameWriter } from "./frame-writer.ts";
+import {
+  type BodyLimits,
+  CONNECTION_WINDOW_BYTES,
+  ConnectionWindow,
+  FIRST_WINDOW_BYTES,
+  MAX_WINDOW_BYTES,
+  PeerSettings,
+  ReceiveWindow,
+  SETTING,
+  WindowShare,
+} from "./flow-control.ts";
+import { FrameBudget } from "./flood-limits.ts";
+import {
+  blockOf,
+  dependsOnItself,
+  FrameParser,
+  type FrameSink,
+  FrameWriter,
+  headersDependOnThemselves,
+} from "./frames.ts";
 import { HpackDecoder, type SectionLimits } from "./hpack/hpack-decoder.ts";
 import { HpackEncoder } from "./hpack/hpack-encoder.ts";
-import { HpackError } from "./hpack/hpack-error.ts";
-import { Http2Error } from "./http2-error.ts";
-import { FIRST_WINDOW_BYTES, MAX_WINDOW_BYTES, PeerSettings, SETTING } from "./peer-settings.ts";
-import { CONNECTION_WINDOW_BYTES, ConnectionWindow, ReceiveWindow, WindowShare } from "./receive-window.ts";
-import { SendScheduler } from "./send-scheduler.ts";
-import type { SessionEvents, SessionOptions } from "./session-events.ts";
-import { StreamTable } from "./stream-table.ts";
-import { Http2Stream, type StreamCarrier } from "./stream.ts";
+import { HpackError } from "./hpack/huffman.ts";
+import { ClosedStreams, Http2Stream, SendScheduler, type StreamCarrier, StreamTable } from "./stream.ts";
+
+export interface SessionOptions {
+  readonly role: "client" | "server";
+  /** Maximum concurrent streams of the peer; servers only. */
+  readonly maxConcurrentStreams?: number;
+  /** Limits of one field section. */
+  readonly section: SectionLimits;
+  /** Advertises extended CONNECT (RFC 8441, 3); servers only. */
+  readonly acceptsWebSockets?: boolean;
+  /** Limits on body bytes in flight or unread. */
+  readonly bodies?: BodyLimits;
+}
+
+/** Callbacks of a connection, called synchronously while it reads. */
+export interface SessionEvents {
+  /** A client opened a stream; set its handler now. `isWhole`: nothing follows the section. */
+  onStream?(stream: Http2Stream, section: string[], isWhole: boolean): void;
+  /**
+   * Like `onStream`, for a section over the limits, truncated to them. The stream must only be answered; without this
+   * callback it is reset.
+   */
+  onOverlongStream?(stream: Http2Stream, section: string[], isWhole: boolean): void;
+  /** The peer sent SETTINGS. */
+  onSettings?(): void;
+  /** The peer accepts no new streams (RFC 9113, 6.8). */
+  onGoaway?(code: number): void;
+  /** The peer closed its side of the socket. */
+  onPeerEnd?(): void;
+  /** A callback threw, which ended the connection; without this callback only `onClose` reports it. */
+  onDefect?(error: Error): void;
+  /** The connection and all its streams are closed; `error` is the cause, if any. */
+  onClose(error: Error | undefined): void;
+}
 
 const PING_BYTES = 8;
 
@@ -45,28 +89,28 @@ const PING_BYTES = 8;
  * follow.
  */
 class Pings {
-  readonly #waiting: ((isAnswered: boolean) => void)[] = [];
-  #answered = 0;
+  readonly #waiting: ((isAcknowledged: boolean) => void)[] = [];
+  #acknowledged = 0;
 
   /** Adds a PING; returns its payload. */
-  add(answered: (isAnswered: boolean) => void): Buffer {
-    this.#waiting.push(answered);
-    return payloadOf(this.#answered + this.#waiting.length - 1);
+  add(acknowledged: (isAcknowledged: boolean) => void): Buffer {
+    this.#waiting.push(acknowledged);
+    return payloadOf(this.#acknowledged + this.#waiting.length - 1);
   }
 
   /** Handles an acknowledgement. False: unsolicited, which is harmless (RFC 9113, 6.7). */
   response(content: Buffer): boolean {
-    const answered = this.#waiting[0];
-    if (answered === undefined || !content.equals(payloadOf(this.#answered))) return false;
+    const acknowledged = this.#waiting[0];
+    if (acknowledged === undefined || !content.equals(payloadOf(this.#acknowledged))) return false;
     this.#waiting.shift();
-    this.#answered += 1;
-    answered(true);
+    this.#acknowledged += 1;
+    acknowledged(true);
     return true;
   }
 
   /** No more acknowledgements will arrive. */
   end(): void {
-    for (const answered of this.#waiting.splice(0)) answered(false);
+    for (const acknowledged of this.#waiting.splice(0)) acknowledged(false);
   }
 }
 
@@ -89,7 +133,7 @@ class SectionReader {
   }
 
   /** A block is in progress: only its CONTINUATION frames are allowed. */
-  get isAmid(): boolean {
+  get isInBlock(): boolean {
     return this.#stream !== 0;
   }
 
@@ -104,7 +148,7 @@ class SectionReader {
     content: Buffer,
   ): ReceivedSection | undefined {
     if (stream === 0) throw new Http2Error(PROTOCOL_ERROR, "Fields belong to no stream");
-    if (type === CONTINUATION ? stream !== this.#stream : this.isAmid) {
+    if (type === CONTINUATION ? stream !== this.#stream : this.isInBlock) {
       throw new Http2Error(PROTOCOL_ERROR, "Frames of a field block are mixed with others");
     }
     const block = blockOf(type, flags, content);
@@ -116,7 +160,7 @@ class SectionReader {
       this.#keep(stream, block);
       return undefined;
     }
-    if (!this.isAmid) return this.#decode(stream, block);
+    if (!this.isInBlock) return this.#decode(stream, block);
     const whole = Buffer.concat([...this.#parts, block]);
     this.#stream = 0;
     this.#parts = [];
@@ -137,8 +181,8 @@ class SectionReader {
   #decode(stream: number, block: Buffer): ReceivedSection {
     const fields: string[] = [];
     try {
-      const isCut = !this.#decoder.decode(block, fields, this.#limits);
-      return { stream, isWhole: this.#isWhole, fields, isCut, isSelfDependent: this.#isSelfDependent };
+      const isTruncated = !this.#decoder.decode(block, fields, this.#limits);
+      return { stream, isWhole: this.#isWhole, fields, isTruncated, isSelfDependent: this.#isSelfDependent };
     } catch (error) {
       if (!(error instanceof HpackError)) throw error;
       throw new Http2Error(COMPRESSION_ERROR, error.message);
@@ -168,14 +212,14 @@ class DataReceiver {
    * @throws Http2Error if the connection window is exceeded
    */
   begin(stream: Http2Stream | undefined, flags: number, sizeBytes: number): void {
-    const byBytes = this.#window.came(sizeBytes);
+    const byBytes = this.#window.receive(sizeBytes);
     if (byBytes > 0) this.#out.widen(0, byBytes);
     if (stream?.hasReceivedEnd === true) stream.fail(STREAM_CLOSED, "DATA behind its end");
     const isLast = (flags & END_STREAM) !== 0;
     // DATA for a closed stream makes no progress, but its peer may not know yet.
     if (sizeBytes === 0 && (!isLast || stream === undefined)) this.#budget.spend(1, "empty DATA");
     else if (stream !== undefined) this.#budget.earn(1);
-    const isTaken = stream !== undefined && !stream.hasReceivedEnd && stream.frameCame(sizeBytes);
+    const isTaken = stream !== undefined && !stream.hasReceivedEnd && stream.receiveFrame(sizeBytes);
     this.#stream = isTaken ? stream : undefined;
     this.#isLast = isLast;
     this.#restBytes = sizeBytes;
@@ -186,26 +230,28 @@ class DataReceiver {
     if (stream === undefined) return;
     this.#restBytes -= piece.length;
     if (!this.#isServer && !stream.hasHead) return stream.fail(PROTOCOL_ERROR, "DATA before a final response");
-    stream.pieceCame(piece);
+    stream.receivePiece(piece);
   }
 
   end(): void {
     const stream = this.#stream;
     this.#stream = undefined;
     if (stream === undefined) return;
-    if (this.#restBytes > 0) stream.taken(this.#restBytes);
+    if (this.#restBytes > 0) stream.consume(this.#restBytes);
     if (!this.#isLast) return;
     if (!this.#isServer && !stream.hasHead) stream.fail(PROTOCOL_ERROR, "DATA before a final response");
-    else stream.endCame(undefined);
+    else stream.receiveEnd(undefined);
   }
 }
 
 /** Time for a misbehaving peer to read the GOAWAY. */
-const LAST_WORDS_MS = 500;
+const GOAWAY_LINGER_MS = 500;
 
 /** Cost of a stream error in frames of the budget. */
 const FAULT_FRAMES = 50;
+
 const MAX_STREAM_ID = 2 ** 31 - 1;
+
 /** Reading pauses while this much output is unread: responses to PING and heads are not limited by windows. */
 const MAX_UNREAD_BYTES = 1_048_576;
 
@@ -236,7 +282,7 @@ export class Http2Session implements FrameSink, StreamCarrier {
   /** Highest stream id seen from the peer; next id of ours. */
   #lastPeerStream = 0;
   /** Highest processed stream id, for GOAWAY; streams after a GOAWAY are not included (RFC 9113, 6.8). */
-  #lastTaken = 0;
+  #lastProcessed = 0;
   #nextStream = 1;
   #isPeerLeaving = false;
   #isClosing = false;
@@ -280,7 +326,7 @@ export class Http2Session implements FrameSink, StreamCarrier {
   }
 
   /** Whether the peer accepts new streams, as far as known. */
-  get takesStreams(): boolean {
+  get acceptsStreams(): boolean {
     return !this.#isFinished && !this.#isClosing && !this.#isPeerLeaving && this.#nextStream <= MAX_STREAM_ID;
   }
 
@@ -293,9 +339,9 @@ export class Http2Session implements FrameSink, StreamCarrier {
   }
 
   /** Sends a PING; `answered` is called once. */
-  ping(answered: (isAnswered: boolean) => void): void {
-    if (this.#isFinished) return answered(false);
-    this.#out.ping(this.#pings.add(answered), false);
+  ping(acknowledged: (isAcknowledged: boolean) => void): void {
+    if (this.#isFinished) return acknowledged(false);
+    this.#out.ping(this.#pings.add(acknowledged), false);
   }
 
   /** Sends the first GOAWAY; streams that the peer opens before it receives it are still accepted (RFC 9113, 6.8). */
@@ -307,7 +353,7 @@ export class Http2Session implements FrameSink, StreamCarrier {
   close(): void {
     if (this.#isFinished || this.#isClosing) return;
     this.#isClosing = true;
-    this.#out.goaway(this.#lastTaken, NO_ERROR);
+    this.#out.goaway(this.#lastProcessed, NO_ERROR);
     if (this.#streams.size === 0) this.#finish();
   }
 
@@ -315,10 +361,10 @@ export class Http2Session implements FrameSink, StreamCarrier {
   destroy(code: number = NO_ERROR, error?: Error): void {
     if (this.#isFinished) return;
     this.#error ??= error;
-    this.#out.goaway(this.#lastTaken, code);
+    this.#out.goaway(this.#lastProcessed, code);
     this.#end();
     if (code === NO_ERROR || this.#socket.destroyed) this.#socket.destroy();
-    else endWithLastWords(this.#socket);
+    else endAfterGoaway(this.#socket);
   }
 
   pump(stream: Http2Stream): void {
@@ -341,18 +387,18 @@ export class Http2Session implements FrameSink, StreamCarrier {
     if (!this.#isFinished) this.#out.widen(stream.id, byBytes);
   }
 
-  forget(stream: Http2Stream): void {
+  detach(stream: Http2Stream): void {
     this.#streams.remove(stream);
     this.#closed.note(stream.id, stream.wasReset ? "reset" : stream.hasReceivedEnd ? "ended" : "left");
-    this.#sendScheduler.forget(stream);
+    this.#sendScheduler.detach(stream);
     if (this.#isClosing && this.#streams.size === 0) this.#finish();
   }
 
   onDataFrame(id: number, flags: number, sizeBytes: number): void {
-    if (this.#sections.isAmid) throw new Http2Error(PROTOCOL_ERROR, "DATA in the middle of a field block");
+    if (this.#sections.isInBlock) throw new Http2Error(PROTOCOL_ERROR, "DATA in the middle of a field block");
     const stream = this.#known(id, "DATA");
     this.#data.begin(stream, flags, sizeBytes);
-    if (stream === undefined) this.#cameBehindEnd(id, "DATA");
+    if (stream === undefined) this.#onFrameAfterEnd(id, "DATA");
   }
 
   onDataPiece(piece: Buffer): void {
@@ -369,7 +415,7 @@ export class Http2Session implements FrameSink, StreamCarrier {
       if (section !== undefined) this.#onSection(section);
       return;
     }
-    if (this.#sections.isAmid) throw new Http2Error(PROTOCOL_ERROR, "Another frame in the middle of a field block");
+    if (this.#sections.isInBlock) throw new Http2Error(PROTOCOL_ERROR, "Another frame in the middle of a field block");
     switch (type) {
       case PRIORITY:
         return this.#onPriority(id, content);
@@ -394,7 +440,7 @@ export class Http2Session implements FrameSink, StreamCarrier {
     const stream = new Http2Stream(id, this, this.peer.firstWindowBytes, new ReceiveWindow(this.#share));
     // Undelivered requests of a disconnected client are dropped; responses of a disconnected server are still
     // delivered.
-    stream.dropsUntold = this.#isServer;
+    stream.dropsUndelivered = this.#isServer;
     this.#streams.add(stream);
     return stream;
   }
@@ -418,8 +464,8 @@ export class Http2Session implements FrameSink, StreamCarrier {
    * A frame for a closed stream. Where RFC 9113, 5.1 is silent, RFC 7540, 5.1 applies: after the peer's END_STREAM a
    * connection error, after the peer's reset a stream error, after our end ignored, since the peer may not have known.
    */
-  #cameBehindEnd(id: number, what: string): void {
-    if (this.#closed.wasLeftOut(id)) throw new Http2Error(PROTOCOL_ERROR, `${what} of a stream number below the last`);
+  #onFrameAfterEnd(id: number, what: string): void {
+    if (this.#closed.wasSkipped(id)) throw new Http2Error(PROTOCOL_ERROR, `${what} of a stream number below the last`);
     switch (this.#closed.endingOf(id)) {
       case "ended":
         throw new Http2Error(STREAM_CLOSED, `${what} behind the end of a stream`);
@@ -434,9 +480,9 @@ export class Http2Session implements FrameSink, StreamCarrier {
   #onPriority(id: number, content: Buffer): void {
     this.#budget.spend(1, "PRIORITY");
     if (id === 0) throw new Http2Error(PROTOCOL_ERROR, "PRIORITY of the connection");
-    const isCut = content.length !== 5;
-    if (!isCut && !dependsOnItself(id, content)) return;
-    const [code, problem] = isCut
+    const isTruncated = content.length !== 5;
+    if (!isTruncated && !dependsOnItself(id, content)) return;
+    const [code, problem] = isTruncated
       ? [FRAME_SIZE_ERROR, `PRIORITY of ${content.length} bytes`]
       : [PROTOCOL_ERROR, "PRIORITY by which it depends on itself"];
     // An idle stream cannot be reset (RFC 9113, 6.4).
@@ -450,27 +496,27 @@ export class Http2Session implements FrameSink, StreamCarrier {
     const isNew = this.#isServer && section.stream % 2 === 1 && section.stream > this.#lastPeerStream;
     if (!isNew) {
       this.#known(section.stream, "HEADERS");
-      return this.#cameBehindEnd(section.stream, "HEADERS");
+      return this.#onFrameAfterEnd(section.stream, "HEADERS");
     }
-    this.#closed.began(section.stream, this.#lastPeerStream);
+    this.#closed.opened(section.stream, this.#lastPeerStream);
     this.#lastPeerStream = section.stream;
     if (this.#isClosing) return;
-    this.#lastTaken = section.stream;
+    this.#lastProcessed = section.stream;
     this.#open(section);
   }
 
-  #open({ stream: id, fields, isWhole, isCut, isSelfDependent }: ReceivedSection): void {
+  #open({ stream: id, fields, isWhole, isTruncated, isSelfDependent }: ReceivedSection): void {
     if (this.#streams.size >= (this.#options.maxConcurrentStreams ?? Number.POSITIVE_INFINITY)) {
       return this.#refuse(id, REFUSED_STREAM, "of a stream too many");
     }
     if (isSelfDependent) return this.#refuse(id, PROTOCOL_ERROR, "of a stream that depends on itself");
-    if (isCut) {
+    if (isTruncated) {
       const isUnwanted = this.#events.onOverlongStream === undefined;
       if (isUnwanted) return this.#refuse(id, ENHANCE_YOUR_CALM, "with too many fields");
       this.#budget.spend(FAULT_FRAMES, "HEADERS with too many fields");
     }
     const stream = this.#newStream(id);
-    if (isCut) this.#events.onOverlongStream?.(stream, fields, isWhole);
+    if (isTruncated) this.#events.onOverlongStream?.(stream, fields, isWhole);
     else this.#events.onStream?.(stream, fields, isWhole);
     if (isWhole) stream.endedWithSection();
   }
@@ -494,7 +540,7 @@ export class Http2Session implements FrameSink, StreamCarrier {
       this.#budget.spend(FAULT_FRAMES, "HEADERS with fields that are not valid");
       return stream.fail(PROTOCOL_ERROR, problem);
     }
-    if (isTrailer) return stream.endCame(fields);
+    if (isTrailer) return stream.receiveEnd(fields);
     const isInterim = fields[0] === ":status" && fields[1]?.length === 3 && fields[1].startsWith("1");
     if (isInterim && isWhole) return stream.fail(PROTOCOL_ERROR, "an informational response that ends it");
     stream.hasHead = !isInterim;
@@ -506,7 +552,7 @@ export class Http2Session implements FrameSink, StreamCarrier {
     const stream = this.#known(id, "RST_STREAM");
     expectSize(content, 4, "RST_STREAM");
     if (stream === undefined) this.#budget.spend(1, "RST_STREAM");
-    stream?.resetCame(content.readUInt32BE(0));
+    stream?.receiveReset(content.readUInt32BE(0));
   }
 
   #onSettings(flags: number, id: number, content: Buffer): void {
@@ -522,7 +568,7 @@ export class Http2Session implements FrameSink, StreamCarrier {
     this.peer.read(content);
     this.#encoder.limitTable(this.peer.headerTableBytes);
     // Acknowledged first: until then the peer may apply the old settings (RFC 9113, 6.5.3).
-    this.#out.settingsTaken();
+    this.#out.acknowledgeSettings();
     const byBytes = this.peer.firstWindowBytes - before;
     if (byBytes !== 0) this.#shiftWindows(byBytes);
     this.#hasSettings = true;
@@ -619,7 +665,7 @@ export class Http2Session implements FrameSink, StreamCarrier {
   #finish(): void {
     if (this.#isFinished) return;
     this.#end();
-    if (this.#isServer) endBehindResponses(this.#socket);
+    if (this.#isServer) endAfterResponses(this.#socket);
     else this.#socket.destroySoon();
   }
 }
@@ -630,14 +676,14 @@ function expectSize(content: Buffer, sizeBytes: number, what: string): void {
 
 /** The problem with a section that is not a request head; undefined if valid. */
 function nextSectionProblem(
-  { fields, isWhole, isCut, isSelfDependent }: ReceivedSection,
+  { fields, isWhole, isTruncated, isSelfDependent }: ReceivedSection,
   { carriesTunnel }: Http2Stream,
   isTrailer: boolean,
   isOfServer: boolean,
 ): string | undefined {
   if (carriesTunnel && isTrailer) return "HEADERS in a tunnel";
   if (isSelfDependent) return "HEADERS by which it depends on itself";
-  if (isCut) return "more fields than the limits allow";
+  if (isTruncated) return "more fields than the limits allow";
   if (isTrailer && !isWhole) return "trailers that do not end it";
   return sectionProblem(fields, isTrailer, isOfServer);
 }
@@ -646,21 +692,21 @@ function nextSectionProblem(
  * Lingering close of a socket to a client: later input, such as WINDOW_UPDATE, would cause a reset that discards the
  * end of responses.
  */
-function endBehindResponses(socket: ByteSocket): void {
+function endAfterResponses(socket: ByteSocket): void {
   socket.end(() => {
-    if (!socket.destroyed) cutIn(LINGER_MS, socket);
+    if (!socket.destroyed) destroyAfter(LINGER_MS, socket);
   });
   socket.resume();
 }
 
 /** Closes after a connection error. An immediate reset would discard the GOAWAY while the peer is still sending. */
-function endWithLastWords(socket: ByteSocket): void {
-  cutIn(LAST_WORDS_MS, socket);
+function endAfterGoaway(socket: ByteSocket): void {
+  destroyAfter(GOAWAY_LINGER_MS, socket);
   socket.end();
   socket.resume();
 }
 
-function cutIn(ms: number, socket: ByteSocket): void {
+function destroyAfter(ms: number, socket: ByteSocket): void {
   const timer = setTimeout(() => socket.destroy(), ms);
   socket.once("close", () => clearTimeout(timer));
 }
@@ -670,21 +716,21 @@ interface ReceivedSection {
   readonly isWhole: boolean;
   readonly fields: string[];
   /** It exceeded the limits and is truncated. */
-  readonly isCut: boolean;
+  readonly isTruncated: boolean;
   /** The stream depends on itself, a stream error (RFC 7540, 5.3.1). */
   readonly isSelfDependent: boolean;
 }
 
 /** The connection preface of either side (RFC 9113, 3.4). */
 function connectionPreface(out: FrameWriter, options: SessionOptions): void {
-  const { role, maxConcurrentStreams, section, takesWebSockets = false } = options;
+  const { role, maxConcurrentStreams, section, acceptsWebSockets = false } = options;
   const said: [number, number][] = [[SETTING.headerListBytes, section.listBytes]];
   if (role === "client") {
     out.preface();
     said.push([SETTING.enablePush, 0]);
   }
   if (maxConcurrentStreams !== undefined) said.push([SETTING.maxConcurrentStreams, maxConcurrentStreams]);
-  if (takesWebSockets) said.push([SETTING.enableConnectProtocol, 1]);
+  if (acceptsWebSockets) said.push([SETTING.enableConnectProtocol, 1]);
   out.settings(said);
   out.widen(0, CONNECTION_WINDOW_BYTES - FIRST_WINDOW_BYTES);
 }

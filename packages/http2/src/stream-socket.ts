@@ -32,7 +32,7 @@ export class StreamSocket extends Duplex implements StreamHandler {
     stream.handler = this;
     stream.carriesTunnel = true;
     // Like TCP: data sent before the end is readable even after the connection is gone.
-    stream.dropsUntold = false;
+    stream.dropsUndelivered = false;
   }
 
   onSection(): void {

@@ -1,7 +1,8 @@
 import { trackExternalMemory } from "@headworks/sockets";
 import { FLOW_CONTROL_ERROR, NO_ERROR, PROTOCOL_ERROR, REFUSED_STREAM } from "./codes.ts";
-import { MAX_WINDOW_BYTES } from "./peer-settings.ts";
-import type { ReceiveWindow } from "./receive-window.ts";
+import { FIRST_WINDOW_BYTES, MAX_WINDOW_BYTES, type ReceiveWindow } from "./flow-control.ts";
+import type { FrameBudget } from "./flood-limits.ts";
+import { FRAME_BYTES, type FrameWriter } from "./frames.ts";
 
 /** Smaller pieces are copied together: each would retain a whole read buffer. */
 const SMALL_BYTES = 4096;
@@ -47,7 +48,7 @@ class HeldPieces {
   }
 }
 
-const NOTHING = Buffer.alloc(0);
+const NO_BYTES = Buffer.alloc(0);
 
 /** Receives the events of a stream in wire order, synchronously while the connection reads. */
 export interface StreamHandler {
@@ -76,7 +77,7 @@ export interface StreamCarrier {
   /** Content was read: widens the receive window. */
   widen(stream: Http2Stream, byBytes: number): void;
   /** Both sides have ended. */
-  forget(stream: Http2Stream): void;
+  detach(stream: Http2Stream): void;
 }
 
 /** A stream of an HTTP/2 connection (RFC 9113, 5). Writes are queued until windows and socket allow them. */
@@ -88,11 +89,11 @@ export class Http2Stream {
   windowBytes: number;
   waitingBytes = 0;
   /** Content bytes sent. */
-  leftBytes = 0;
+  sentBodyBytes = 0;
   /** Drop undelivered data on a connection loss, as no response is possible any more. */
-  dropsUntold = false;
+  dropsUndelivered = false;
   /** Kept by the connection: offset of the last DATA frame, and its flush count. */
-  lastPlace = -1;
+  lastFrameOffset = -1;
   lastFlushCount = -1;
   /** Kept by the connection: the stream is in the send queue. */
   isWaiting = false;
@@ -114,17 +115,17 @@ export class Http2Stream {
   #trailersToSend: readonly string[] | undefined;
   #hasSentEnd = false;
   /** Reset code to send after the queue. */
-  #resetBehind = -1;
+  #resetAfterQueue = -1;
   /** Reset code to send after the end. */
-  #resetBehindEnd = -1;
+  #resetAfterEnd = -1;
   #held: HeldPieces | undefined;
   #isHeld = false;
-  #isTelling = false;
+  #isDelivering = false;
   #trailers: string[] | undefined;
   #hasReceivedEnd = false;
-  #isEndTold = false;
+  #isEndDelivered = false;
   #missingBytes = -1;
-  #isForgotten = false;
+  #isDetached = false;
   #closeCode: number | undefined;
 
   constructor(id: number, carrier: StreamCarrier, windowBytes: number, window: ReceiveWindow) {
@@ -158,7 +159,7 @@ export class Http2Stream {
 
   /** Sends a field section, which the caller has validated. */
   sendSection(section: readonly string[], isEnd: boolean): void {
-    if (this.#isForgotten || this.#hasSentEnd) return;
+    if (this.#isDetached || this.#hasSentEnd) return;
     this.#carrier.sendBlock(this, section, isEnd);
     if (isEnd) this.sentEnd();
   }
@@ -168,7 +169,7 @@ export class Http2Stream {
    * call, so whatever cannot be sent at once is copied.
    */
   write(piece: Buffer, isShared = false): void {
-    if (this.#isForgotten || this.#isEnding || piece.length === 0) return;
+    if (this.#isDetached || this.#isEnding || piece.length === 0) return;
     this.#queue.push(piece);
     this.waitingBytes += piece.length;
     this.#carrier.pump(this);
@@ -177,7 +178,7 @@ export class Http2Stream {
 
   /** Ends the writing side, optionally with trailers. */
   end(trailers?: readonly string[]): void {
-    if (this.#isForgotten || this.#isEnding) return;
+    if (this.#isDetached || this.#isEnding) return;
     this.#isEnding = true;
     if (trailers !== undefined && trailers.length > 0) this.#trailersToSend = trailers;
     if (this.waitingBytes === 0) this.#sendEnd();
@@ -193,9 +194,9 @@ export class Http2Stream {
   /** Resets the stream at once. */
   reset(code: number): void {
     if (this.isClosed) return;
-    if (!this.#isForgotten) {
+    if (!this.#isDetached) {
       this.#carrier.sendReset(this, code);
-      this.#forget();
+      this.#detach();
     }
     this.#close(code);
   }
@@ -208,14 +209,14 @@ export class Http2Stream {
   }
 
   /** Resets the stream after the queue was sent. */
-  resetBehind(code: number): void {
+  resetAfterQueue(code: number): void {
     if (this.waitingBytes === 0) this.reset(code);
-    else this.#resetBehind = code;
+    else this.#resetAfterQueue = code;
   }
 
   /** After the end, reports the request as malformed (RFC 9113, 8.1.1). */
-  resetBehindEnd(code: number): void {
-    this.#resetBehindEnd = code;
+  resetAfterEnd(code: number): void {
+    this.#resetAfterEnd = code;
   }
 
   /** Sets the announced body length; a different length is a stream error (RFC 9113, 8.1.1). */
@@ -231,12 +232,12 @@ export class Http2Stream {
   /** Delivers buffered events and resumes. */
   release(): void {
     this.#isHeld = false;
-    this.#tell();
+    this.#deliver();
   }
 
   /** For the connection: up to `maxBytes` of the queue, which is not empty. */
   next(maxBytes: number): { readonly piece: Buffer; readonly start: number; readonly end: number } {
-    const piece = this.#queue[0] ?? NOTHING;
+    const piece = this.#queue[0] ?? NO_BYTES;
     const start = this.#sentBytes;
     return { piece, start, end: Math.min(piece.length, start + maxBytes) };
   }
@@ -245,7 +246,7 @@ export class Http2Stream {
   sent(sizeBytes: number): void {
     this.windowBytes -= sizeBytes;
     this.waitingBytes -= sizeBytes;
-    this.leftBytes += sizeBytes;
+    this.sentBodyBytes += sizeBytes;
     this.#sentBytes += sizeBytes;
     if (this.#sentBytes < (this.#queue[0]?.length ?? 0)) return;
     this.#sentBytes = 0;
@@ -257,10 +258,10 @@ export class Http2Stream {
   sentEnd(): void {
     this.#isEnding = true;
     this.#hasSentEnd = true;
-    if (this.#resetBehindEnd === -1) return this.#settle();
-    if (!this.#isForgotten) {
-      this.#carrier.sendReset(this, this.#resetBehindEnd);
-      this.#forget();
+    if (this.#resetAfterEnd === -1) return this.#settle();
+    if (!this.#isDetached) {
+      this.#carrier.sendReset(this, this.#resetAfterEnd);
+      this.#detach();
     }
     this.#close(NO_ERROR);
   }
@@ -274,73 +275,73 @@ export class Http2Stream {
   }
 
   /** For the connection: a DATA frame of this size, padding included, begins. False: the stream has ended. */
-  frameCame(sizeBytes: number): boolean {
-    if (this.window.came(sizeBytes)) return true;
+  receiveFrame(sizeBytes: number): boolean {
+    if (this.window.receive(sizeBytes)) return true;
     this.fail(FLOW_CONTROL_ERROR, "more content than its window allows");
     return false;
   }
 
   /** For the connection: content. */
-  pieceCame(piece: Buffer): void {
+  receivePiece(piece: Buffer): void {
     if (this.isClosed) return;
     if (this.#missingBytes !== -1) {
       this.#missingBytes -= piece.length;
       if (this.#missingBytes < 0) return this.fail(PROTOCOL_ERROR, "more content than its content-length says");
     }
-    if (this.#isHeld || this.#isTelling || this.#held?.isEmpty === false) {
+    if (this.#isHeld || this.#isDelivering || this.#held?.isEmpty === false) {
       this.#held ??= new HeldPieces();
       this.#held.push(piece);
       return;
     }
-    this.#tellPiece(piece);
+    this.#deliverPiece(piece);
   }
 
   /** For the connection: bytes that will not be delivered. */
-  taken(sizeBytes: number): void {
-    const byBytes = this.window.taken(sizeBytes, !this.#hasReceivedEnd && !this.#isForgotten);
+  consume(sizeBytes: number): void {
+    const byBytes = this.window.consume(sizeBytes, !this.#hasReceivedEnd && !this.#isDetached);
     if (byBytes > 0) this.#carrier.widen(this, byBytes);
   }
 
   /** For the connection: the peer ended its side. */
-  endCame(trailers: string[] | undefined): void {
+  receiveEnd(trailers: string[] | undefined): void {
     if (this.isClosed) return;
     if (this.#missingBytes > 0) return this.fail(PROTOCOL_ERROR, "less content than its content-length says");
     this.#hasReceivedEnd = true;
     this.#trailers = trailers;
     this.#settle();
-    this.#tell();
+    this.#deliver();
   }
 
   /** For the connection: the section was whole, so no end event follows. */
   endedWithSection(): void {
     this.#hasReceivedEnd = true;
-    this.#isEndTold = true;
+    this.#isEndDelivered = true;
     this.#settle();
   }
 
   /** For the connection: the peer reset the stream. */
-  resetCame(code: number): void {
+  receiveReset(code: number): void {
     if (this.isClosed) return;
     this.wasReset = true;
-    this.#forget();
+    this.#detach();
     // The announced body is complete: some servers send a reset instead of END_STREAM.
     if (code === NO_ERROR && this.#missingBytes === 0) this.#hasReceivedEnd = true;
     // The response is complete, and the server wants no more of the request (RFC 9113, 8.1).
-    if (this.#hasReceivedEnd && code === NO_ERROR && !this.dropsUntold) this.#finish();
+    if (this.#hasReceivedEnd && code === NO_ERROR && !this.dropsUndelivered) this.#finish();
     else this.#close(code);
   }
 
   /** For the connection: it is gone. */
   lost(code: number): void {
     if (this.isClosed) return;
-    this.#forget();
-    if (this.#hasReceivedEnd && code !== REFUSED_STREAM && !this.dropsUntold) this.#finish();
+    this.#detach();
+    if (this.#hasReceivedEnd && code !== REFUSED_STREAM && !this.dropsUndelivered) this.#finish();
     else this.#close(code);
   }
 
   #keepLast(): void {
     const last = this.#queue.length - 1;
-    const piece = this.#queue[last] ?? NOTHING;
+    const piece = this.#queue[last] ?? NO_BYTES;
     const start = last === 0 ? this.#sentBytes : 0;
     this.#queue[last] = Buffer.from(piece.subarray(start));
     if (last === 0) this.#sentBytes = 0;
@@ -348,7 +349,7 @@ export class Http2Stream {
   }
 
   #drained(): void {
-    if (this.#resetBehind !== -1) return this.reset(this.#resetBehind);
+    if (this.#resetAfterQueue !== -1) return this.reset(this.#resetAfterQueue);
     if (this.#isEnding) this.#sendEnd();
     if (!this.#wantsDrain || this.isClosed) return;
     this.#wantsDrain = false;
@@ -362,26 +363,26 @@ export class Http2Stream {
     this.sentEnd();
   }
 
-  #tellPiece(piece: Buffer): void {
-    this.#isTelling = true;
+  #deliverPiece(piece: Buffer): void {
+    this.#isDelivering = true;
     try {
       this.handler?.onData(piece);
     } finally {
-      this.#isTelling = false;
+      this.#isDelivering = false;
     }
-    this.taken(piece.length);
+    this.consume(piece.length);
   }
 
   /** Delivers buffered content, then the end. */
-  #tell(): void {
-    if (this.#isTelling) return;
+  #deliver(): void {
+    if (this.#isDelivering) return;
     while (!this.#isHeld && !this.isClosed) {
       const piece = this.#held?.shift();
       if (piece === undefined) break;
-      this.#tellPiece(piece);
+      this.#deliverPiece(piece);
     }
-    if (this.#isHeld || this.isClosed || !this.#hasReceivedEnd || this.#isEndTold) return;
-    this.#isEndTold = true;
+    if (this.#isHeld || this.isClosed || !this.#hasReceivedEnd || this.#isEndDelivered) return;
+    this.#isEndDelivered = true;
     const trailers = this.#trailers;
     this.#trailers = undefined;
     if (trailers !== undefined) this.handler?.onTrailers(trailers);
@@ -392,22 +393,22 @@ export class Http2Stream {
   /** Closes the stream when both sides have ended and everything was delivered. */
   #settle(): void {
     if (this.isClosed || !this.#hasReceivedEnd) return;
-    if (this.#hasSentEnd && !this.#isForgotten) this.#forget();
-    if (this.#isForgotten && this.#isEndTold) this.#close(NO_ERROR);
+    if (this.#hasSentEnd && !this.#isDetached) this.#detach();
+    if (this.#isDetached && this.#isEndDelivered) this.#close(NO_ERROR);
   }
 
   /** Output is impossible, but the end may still have to be delivered. */
   #finish(): void {
-    this.#tell();
-    if (this.#isEndTold) this.#close(NO_ERROR);
+    this.#deliver();
+    if (this.#isEndDelivered) this.#close(NO_ERROR);
   }
 
-  #forget(): void {
-    if (this.#isForgotten) return;
-    this.#isForgotten = true;
+  #detach(): void {
+    if (this.#isDetached) return;
+    this.#isDetached = true;
     this.#queue.length = 0;
     this.waitingBytes = 0;
-    this.#carrier.forget(this);
+    this.#carrier.detach(this);
   }
 
   #close(code: number): void {
@@ -416,5 +417,178 @@ export class Http2Stream {
     this.#held?.clear();
     this.window.close();
     this.handler?.onClose(code);
+  }
+}
+
+/**
+ * The open streams of a connection, a list ordered by id, as streams are opened in that order. A Map under such use
+ * would retain closed streams (decision 015).
+ */
+export class StreamTable {
+  readonly #streams: Http2Stream[] = [];
+
+  get size(): number {
+    return this.#streams.length;
+  }
+
+  get(id: number): Http2Stream | undefined {
+    const stream = this.#streams[this.#indexOf(id)];
+    return stream?.id === id ? stream : undefined;
+  }
+
+  /** Adds a stream with the highest id so far. */
+  add(stream: Http2Stream): void {
+    this.#streams.push(stream);
+  }
+
+  remove(stream: Http2Stream): void {
+    const index = this.#indexOf(stream.id);
+    if (this.#streams[index] === stream) this.#streams.splice(index, 1);
+  }
+
+  /** A copy of the list. */
+  all(): Http2Stream[] {
+    return this.#streams.slice();
+  }
+
+  /** The index of the stream id, or where it would be inserted. */
+  #indexOf(id: number): number {
+    let low = 0;
+    let high = this.#streams.length - 1;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((this.#streams[middle]?.id ?? 0) < id) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}
+
+/**
+ * How a closed stream ended for its peer. `ended`: the peer sent END_STREAM. `reset`: the peer reset it. `left`: we
+ * ended it, and the peer may not know yet. `unknown`: no longer remembered.
+ */
+type Ending = "ended" | "reset" | "left" | "unknown";
+
+const ENDINGS: readonly Ending[] = ["unknown", "ended", "reset", "left"];
+
+/** Number of endings remembered; a peer does not return to older streams by mistake. */
+const MAX_ENDINGS = 128;
+
+/** Number of skipped id ranges remembered; further skipped ids count as used. */
+const MAX_GAPS = 32;
+
+/** The closed streams of a connection, as far as needed to judge late frames (RFC 9113, 5.1). */
+export class ClosedStreams {
+  #ids: Uint32Array | undefined;
+  #endings: Uint8Array | undefined;
+  #next = 0;
+  /** First and last id of each gap. */
+  readonly #gaps: number[] = [];
+
+  note(id: number, ending: Exclude<Ending, "unknown">): void {
+    this.#ids ??= new Uint32Array(MAX_ENDINGS);
+    this.#endings ??= new Uint8Array(MAX_ENDINGS);
+    this.#ids[this.#next] = id;
+    this.#endings[this.#next] = ENDINGS.indexOf(ending);
+    this.#next = (this.#next + 1) % MAX_ENDINGS;
+  }
+
+  endingOf(id: number): Ending {
+    const at = this.#ids?.lastIndexOf(id) ?? -1;
+    return ENDINGS[this.#endings?.[at] ?? 0] ?? "unknown";
+  }
+
+  /** A client opened stream `id` after stream `last`: the ids between are skipped and can no longer be used (5.1.1). */
+  opened(id: number, last: number): void {
+    if (id <= last + 2 || id === 1 || this.#gaps.length >= 2 * MAX_GAPS) return;
+    this.#gaps.push(last + 1, id - 1);
+  }
+
+  /** Whether the stream id was skipped. */
+  wasSkipped(id: number): boolean {
+    for (let at = 0; at < this.#gaps.length; at += 2) {
+      if (id >= (this.#gaps[at] ?? 0) && id <= (this.#gaps[at + 1] ?? 0)) return true;
+    }
+    return false;
+  }
+}
+
+/** Sends queued stream data as windows and socket allow: round-robin, one frame each, under contention. */
+export class SendScheduler {
+  readonly #out: FrameWriter;
+  readonly #budget: FrameBudget;
+  /** Streams waiting for the socket or the connection window, in turn. */
+  readonly #waiting: Http2Stream[] = [];
+  #turn = 0;
+  #windowBytes = FIRST_WINDOW_BYTES;
+
+  constructor(out: FrameWriter, budget: FrameBudget) {
+    this.#out = out;
+    this.#budget = budget;
+  }
+
+  /** Sends what is possible of one stream. */
+  pump(stream: Http2Stream): void {
+    while (stream.waitingBytes > 0 && stream.windowBytes > 0) {
+      if (!this.#hasRoom) return this.#wait(stream);
+      this.#sendFrame(stream);
+    }
+  }
+
+  /** Sends what is possible of all streams. */
+  pumpAll(): void {
+    while (this.#hasRoom) {
+      const stream = this.#waiting[this.#turn] ?? this.#waiting[0];
+      if (stream === undefined) return;
+      if (stream.waitingBytes > 0 && stream.windowBytes > 0) {
+        this.#turn = (this.#turn + 1) % this.#waiting.length;
+        this.#sendFrame(stream);
+      } else {
+        this.detach(stream);
+      }
+    }
+  }
+
+  /** Ends the stream, on its last DATA frame if that is still buffered. */
+  end(stream: Http2Stream): void {
+    if (stream.lastFlushCount === this.#out.flushCount) this.#out.endAt(stream.lastFrameOffset);
+    else this.#out.data(stream.id, undefined, 0, 0);
+  }
+
+  /** The peer widened the connection window. False: overflow. */
+  widen(byBytes: number): boolean {
+    this.#windowBytes += byBytes;
+    if (this.#windowBytes > MAX_WINDOW_BYTES) return false;
+    this.pumpAll();
+    return true;
+  }
+
+  /** Drops the stream. */
+  detach(stream: Http2Stream): void {
+    if (!stream.isWaiting) return;
+    stream.isWaiting = false;
+    this.#waiting.splice(this.#waiting.indexOf(stream), 1);
+  }
+
+  #wait(stream: Http2Stream): void {
+    if (stream.isWaiting) return;
+    stream.isWaiting = true;
+    this.#waiting.push(stream);
+  }
+
+  get #hasRoom(): boolean {
+    return this.#windowBytes > 0 && !this.#out.isFull;
+  }
+
+  #sendFrame(stream: Http2Stream): void {
+    const maxBytes = Math.min(FRAME_BYTES, this.#windowBytes, stream.windowBytes);
+    const { piece, start, end } = stream.next(maxBytes);
+    this.#windowBytes -= end - start;
+    // Peers may respond with WINDOW_UPDATE for stream and connection, some for each kilobyte.
+    this.#budget.earn(2 + ((end - start) >>> 10));
+    stream.lastFrameOffset = this.#out.data(stream.id, piece, start, end);
+    stream.lastFlushCount = this.#out.flushCount;
+    stream.sent(end - start);
   }
 }

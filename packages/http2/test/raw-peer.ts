@@ -29,7 +29,7 @@ export class RawPeer {
     socket.on("error", () => undefined);
   }
 
-  say(...frames: readonly Buffer[]): void {
+  send(...frames: readonly Buffer[]): void {
     this.socket.write(Buffer.concat(frames));
   }
 
@@ -48,10 +48,10 @@ export class RawPeer {
   }
 
   /** Everything that was said before was worked off, and the connection goes on. */
-  async goesOn(): Promise<void> {
+  async isOpen(): Promise<void> {
     this.#pings += 1;
     const payload = Buffer.from(`ping${String(this.#pings).padStart(4, "0")}`);
-    this.say(frame(FRAME.ping, 0, 0, payload));
+    this.send(frame(FRAME.ping, 0, 0, payload));
     await this.frame("an answer to PING", ({ type, flags, payload: found }) => {
       return type === FRAME.ping && flags === FLAG.ack && found.equals(payload);
     });

@@ -5,7 +5,7 @@ import type { ByteSocket } from "@headworks/sockets";
 import { PREFACE, settings } from "@headworks/testkit";
 import { Http2Session, type SessionEvents, type SessionOptions } from "../src/index.ts";
 import { RawPeer } from "./raw-peer.ts";
-import { Told } from "./told.ts";
+import { StreamRecorder } from "./stream-recorder.ts";
 import { within } from "./within.ts";
 
 export const LIMITS = { maxFields: 100, listBytes: 65_536 } as const;
@@ -47,11 +47,11 @@ export class Tested implements AsyncDisposable {
   readonly session: Http2Session;
   readonly socket: ByteSocket;
   /** What the peer's streams told, oldest first; of a client those that were asked for by {@link ask}. */
-  readonly streams: Told[] = [];
+  readonly streams: StreamRecorder[] = [];
   readonly closed: Promise<Error | undefined>;
   readonly events: string[] = [];
   readonly listener: SessionEvents;
-  onStream: ((told: Told, fields: string[], isWhole: boolean) => void) | undefined;
+  onStream: ((recorder: StreamRecorder, fields: string[], isWhole: boolean) => void) | undefined;
   readonly #other: ByteSocket;
   readonly #waiting = new Set<() => void>();
 
@@ -62,12 +62,12 @@ export class Tested implements AsyncDisposable {
     this.closed = promise;
     this.listener = {
       onStream: (stream, fields, isWhole) => {
-        const told = new Told(stream);
-        told.sections.push(fields);
-        told.isWhole = isWhole;
-        told.order.push("section");
-        this.streams.push(told);
-        this.onStream?.(told, fields, isWhole);
+        const recorder = new StreamRecorder(stream);
+        recorder.sections.push(fields);
+        recorder.isWhole = isWhole;
+        recorder.order.push("section");
+        this.streams.push(recorder);
+        this.onStream?.(recorder, fields, isWhole);
         for (const wake of this.#waiting) wake();
       },
       onSettings: () => void this.events.push("settings"),
@@ -81,17 +81,17 @@ export class Tested implements AsyncDisposable {
     this.session = new Http2Session(socket, { section: LIMITS, ...options }, this.listener);
   }
 
-  ask(isWhole: boolean, more: readonly string[] = []): Told {
-    const told = new Told(this.session.request([...ASK, ...more], isWhole));
-    this.streams.push(told);
-    return told;
+  ask(isWhole: boolean, more: readonly string[] = []): StreamRecorder {
+    const recorder = new StreamRecorder(this.session.request([...ASK, ...more], isWhole));
+    this.streams.push(recorder);
+    return recorder;
   }
 
   /** The stream that came as the `at`th. */
-  async stream(at = 0): Promise<Told> {
+  async stream(at = 0): Promise<StreamRecorder> {
     for (;;) {
-      const told = this.streams[at];
-      if (told !== undefined) return told;
+      const recorder = this.streams[at];
+      if (recorder !== undefined) return recorder;
       const { promise, resolve } = Promise.withResolvers<undefined>();
       const wake = (): void => resolve(undefined);
       this.#waiting.add(wake);
@@ -130,17 +130,17 @@ export async function servedRaw(
   const [client, server] = pair ?? (await socketPair());
   const peer = new RawPeer(client, false);
   const tested = new Tested(server, client, { role: "server", ...options });
-  peer.say(PREFACE, settings(...first));
+  peer.send(PREFACE, settings(...first));
   return { tested, peer };
 }
 
 /** A client of ours, and a server that has said these settings. */
-export async function askedRaw(first: readonly (readonly [number, number])[] = []): Promise<AgainstRaw> {
+export async function requestedRaw(first: readonly (readonly [number, number])[] = []): Promise<AgainstRaw> {
   const [client, server] = await socketPair();
   const peer = new RawPeer(server, true);
   const tested = new Tested(client, server, { role: "client" });
-  peer.say(settings(...first));
-  await peer.goesOn();
+  peer.send(settings(...first));
+  await peer.isOpen();
   return { tested, peer };
 }
 

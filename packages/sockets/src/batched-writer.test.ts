@@ -12,7 +12,7 @@ import { BatchedWriter, type Flushable, scheduleFlush, turnMs } from "./batched-
 const PIECE_BYTES = 16_384;
 
 /** Completes each write at once, or when released. */
-class Taker extends Writable {
+class Receiver extends Writable {
   readonly writes: Buffer[] = [];
   /** The content at the time it was taken. */
   received = "";
@@ -37,12 +37,12 @@ class Taker extends Writable {
 }
 
 /** Writes a head and a piece of `letter`s. */
-function response(taker: Taker, letter: string): Buffer {
-  const writer = new BatchedWriter(taker, true);
+function response(receiver: Receiver, letter: string): Buffer {
+  const writer = new BatchedWriter(receiver, true);
   writer.text(`head of ${letter};`);
   writer.bytes(Buffer.alloc(PIECE_BYTES, letter));
   writer.flush();
-  const written = taker.writes.at(-1);
+  const written = receiver.writes.at(-1);
   assert.ok(written !== undefined);
   return written;
 }
@@ -52,44 +52,44 @@ function isSameMemory(one: Buffer, other: Buffer): boolean {
 }
 
 test("a head and its piece are one write", () => {
-  const written = response(new Taker(), "a");
+  const written = response(new Receiver(), "a");
   assert.equal(written.toString("latin1"), `head of a;${"a".repeat(PIECE_BYTES)}`);
 });
 
 test("memory that the system took at once serves the next write, of whichever connection", () => {
-  const first = response(new Taker(), "a");
-  assert.ok(isSameMemory(response(new Taker(), "b"), first));
+  const first = response(new Receiver(), "a");
+  assert.ok(isSameMemory(response(new Receiver(), "b"), first));
 });
 
 test("memory of a write that is still under way is not used again, nor that of what waits behind it", () => {
-  const slow = new Taker();
+  const slow = new Receiver();
   slow.isLate = true;
   const first = response(slow, "a");
   const text = first.toString("latin1");
-  const second = response(new Taker(), "b");
+  const second = response(new Receiver(), "b");
   assert.ok(!isSameMemory(second, first));
   response(slow, "c");
-  response(new Taker(), "d");
+  response(new Receiver(), "d");
   assert.equal(first.toString("latin1"), text);
   slow.take();
   assert.equal(slow.writes[1]?.toString("latin1"), `head of c;${"c".repeat(PIECE_BYTES)}`);
 });
 
 test("TLS looks at a write at once: its memory serves the next one, but not that of what waits behind it", () => {
-  const secure = new Taker();
+  const secure = new Receiver();
   secure.encrypted = true;
   secure.isLate = true;
   const first = response(secure, "a");
-  assert.ok(isSameMemory(response(new Taker(), "b"), first));
+  assert.ok(isSameMemory(response(new Receiver(), "b"), first));
   response(secure, "c");
-  response(new Taker(), "d");
+  response(new Receiver(), "d");
   secure.take();
   const [a, c] = [`head of a;${"a".repeat(PIECE_BYTES)}`, `head of c;${"c".repeat(PIECE_BYTES)}`];
   assert.equal(secure.received, a + c);
 });
 
 test("what was put together for TLS and came behind the write of somebody else keeps its memory", () => {
-  const secure = new Taker();
+  const secure = new Receiver();
   secure.encrypted = true;
   secure.isLate = true;
   const writer = new BatchedWriter(secure, true);
@@ -97,14 +97,14 @@ test("what was put together for TLS and came behind the write of somebody else k
   writer.bytes(Buffer.alloc(PIECE_BYTES, "a"));
   secure.write("between;");
   writer.flush();
-  response(new Taker(), "b");
+  response(new Receiver(), "b");
   secure.take();
   assert.equal(secure.received, `between;head;${"a".repeat(PIECE_BYTES)}`);
 });
 
 test("what waits behind another write over TLS shares memory without touching each other", () => {
   const responses = Array.from({ length: 100 }, (_, at) => {
-    const secure = new Taker();
+    const secure = new Receiver();
     secure.encrypted = true;
     secure.isLate = true;
     secure.write("first;");
@@ -125,55 +125,55 @@ test("what waits behind another write over TLS shares memory without touching ea
 });
 
 test("what is flushed soon leaves at the end of the turn, as one write", async () => {
-  const taker = new Taker();
-  const writer = new BatchedWriter(taker);
+  const receiver = new Receiver();
+  const writer = new BatchedWriter(receiver);
   writer.text("a");
   assert.equal(writer.flushSoon(), true);
   writer.bytes(Buffer.from("b"));
   writer.flushSoon();
-  assert.deepEqual(taker.writes, []);
+  assert.deepEqual(receiver.writes, []);
   await turn();
-  assert.deepEqual(taker.writes.map(String), ["ab"]);
+  assert.deepEqual(receiver.writes.map(String), ["ab"]);
 });
 
 test("what waits for the end of the turn goes before the end of the connection, and before larger pieces", () => {
-  const taker = new Taker();
-  const writer = new BatchedWriter(taker);
+  const receiver = new Receiver();
+  const writer = new BatchedWriter(receiver);
   writer.text("head;");
   writer.flushSoon();
   writer.bytes(Buffer.alloc(PIECE_BYTES, "x"));
   writer.text("last");
   writer.flushSoon();
   writer.end();
-  assert.equal(taker.received, `head;${"x".repeat(PIECE_BYTES)}last`);
-  assert.ok(taker.writableEnded);
+  assert.equal(receiver.received, `head;${"x".repeat(PIECE_BYTES)}last`);
+  assert.ok(receiver.writableEnded);
 });
 
 test("larger pieces, too, leave at the end of the turn, those of several connections each from memory of its own", async () => {
   const memory = Buffer.alloc(PIECE_BYTES);
-  const takers = ["a", "b", "c"].map((letter) => {
-    const taker = new Taker();
-    const writer = new BatchedWriter(taker, true);
+  const receivers = ["a", "b", "c"].map((letter) => {
+    const receiver = new Receiver();
+    const writer = new BatchedWriter(receiver, true);
     writer.text(`head of ${letter};`);
     writer.bytes(memory.fill(letter));
     writer.text("end");
     writer.flushSoon();
-    return { letter, taker };
+    return { letter, receiver };
   });
-  assert.ok(takers.every(({ taker }) => taker.writes.length === 0));
+  assert.ok(receivers.every(({ receiver }) => receiver.writes.length === 0));
   await turn();
-  for (const { letter, taker } of takers) {
-    const [piece, ...behind] = taker.writes;
+  for (const { letter, receiver } of receivers) {
+    const [piece, ...behind] = receiver.writes;
     assert.ok(piece !== undefined);
     assert.equal(piece.toString("latin1"), `head of ${letter};${letter.repeat(PIECE_BYTES)}`);
     assert.deepEqual(behind.map(String), ["end"]);
   }
-  assert.equal(new Set(takers.map(({ taker }) => taker.writes[0]?.buffer)).size, takers.length);
+  assert.equal(new Set(receivers.map(({ receiver }) => receiver.writes[0]?.buffer)).size, receivers.length);
 });
 
 test("a second larger piece in one turn goes behind the first, and one that is too large to be copied behind both", async () => {
-  const taker = new Taker();
-  const writer = new BatchedWriter(taker);
+  const receiver = new Receiver();
+  const writer = new BatchedWriter(receiver);
   const whole = Buffer.alloc(200_000, "z");
   for (const letter of ["a", "b"]) writer.chunk(Buffer.alloc(PIECE_BYTES, letter));
   writer.bytes(whole);
@@ -181,40 +181,40 @@ test("a second larger piece in one turn goes behind the first, and one that is t
   writer.flushSoon();
   await turn();
   const chunk = (letter: string): string => `4000\r\n${letter.repeat(PIECE_BYTES)}\r\n`;
-  assert.equal(taker.received, `${chunk("a")}${chunk("b")}${"z".repeat(200_000)}end`);
-  assert.ok(taker.writes.includes(whole), "what is not overwritten is not copied");
+  assert.equal(receiver.received, `${chunk("a")}${chunk("b")}${"z".repeat(200_000)}end`);
+  assert.ok(receiver.writes.includes(whole), "what is not overwritten is not copied");
 });
 
 test("a larger piece that waited for a connection that was destroyed is dropped, and its memory serves the next", async () => {
-  const gone = new Taker();
+  const gone = new Receiver();
   const writer = new BatchedWriter(gone, true);
   writer.text("head");
   writer.bytes(Buffer.alloc(PIECE_BYTES, "x"));
   gone.destroy();
   await turn();
   assert.deepEqual(gone.writes, []);
-  const one = response(new Taker(), "a");
-  assert.ok(isSameMemory(response(new Taker(), "b"), one));
+  const one = response(new Receiver(), "a");
+  assert.ok(isSameMemory(response(new Receiver(), "b"), one));
 });
 
 test("answers to a crowd of pipelined requests do not gather without a bound", () => {
-  const taker = new Taker();
-  const writer = new BatchedWriter(taker);
+  const receiver = new Receiver();
+  const writer = new BatchedWriter(receiver);
   for (let round = 0; round < 1000; round += 1) {
     writer.text("x".repeat(100));
     writer.flushSoon();
   }
-  assert.ok(taker.writes.length > 0, "some were written before the turn ended");
+  assert.ok(receiver.writes.length > 0, "some were written before the turn ended");
 });
 
 test("what waited for a connection that was destroyed in the same turn is dropped without an error", async () => {
-  const taker = new Taker();
-  const writer = new BatchedWriter(taker);
+  const receiver = new Receiver();
+  const writer = new BatchedWriter(receiver);
   writer.text("late");
   writer.flushSoon();
-  taker.destroy();
+  receiver.destroy();
   await turn();
-  assert.deepEqual(taker.writes, []);
+  assert.deepEqual(receiver.writes, []);
 });
 
 const authority = CertificateAuthority.create();

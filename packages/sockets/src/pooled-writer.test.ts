@@ -17,7 +17,7 @@ const authority = CertificateAuthority.create();
 const CROWD = 16;
 
 /** Completes each write at once or when released; reads its memory only then. */
-class Taker extends Writable {
+class Receiver extends Writable {
   readonly taken: Buffer[] = [];
   readonly writes: Buffer[] = [];
   isLate = false;
@@ -66,35 +66,35 @@ async function socketPair(isSecure: boolean): Promise<readonly [writing: Socket,
 }
 
 test("what is put on a desk in one turn leaves as one write, in its order, when the turn ends", async () => {
-  const taker = new Taker();
-  const writer = new PooledWriter(taker);
+  const receiver = new Receiver();
+  const writer = new PooledWriter(receiver);
   for (const text of ["a", "", "bc", "d".repeat(1000)]) put(writer, text);
-  assert.equal(taker.writes.length, 0);
+  assert.equal(receiver.writes.length, 0);
   await turn();
-  assert.equal(taker.writes.length, 1);
-  assert.equal(taker.text, `abc${"d".repeat(1000)}`);
+  assert.equal(receiver.writes.length, 1);
+  assert.equal(receiver.text, `abc${"d".repeat(1000)}`);
   put(writer, "next");
   await turn();
-  assert.deepEqual([taker.writes.length, writer.flushCount], [2, 2]);
+  assert.deepEqual([receiver.writes.length, writer.flushCount], [2, 2]);
 });
 
 test("a flush hands over at once, and the turn's end adds nothing to it", async () => {
-  const taker = new Taker();
-  const writer = new PooledWriter(taker);
+  const receiver = new Receiver();
+  const writer = new PooledWriter(receiver);
   put(writer, "now");
   writer.flush();
-  assert.equal(taker.text, "now");
+  assert.equal(receiver.text, "now");
   writer.flush();
   await turn();
-  assert.deepEqual([taker.writes.length, writer.flushCount], [1, 1]);
+  assert.deepEqual([receiver.writes.length, writer.flushCount], [1, 1]);
   put(writer, "later");
   await turn();
-  assert.equal(taker.text, "nowlater");
+  assert.equal(receiver.text, "nowlater");
 });
 
 test("the offset of what was reserved holds for as long as nothing was handed over", () => {
-  const taker = new Taker();
-  const writer = new PooledWriter(taker);
+  const receiver = new Receiver();
+  const writer = new PooledWriter(receiver);
   put(writer, "head");
   const { flushCount } = writer;
   const at = writer.reserve(4);
@@ -103,7 +103,7 @@ test("the offset of what was reserved holds for as long as nothing was handed ov
   writer.pooledBuffer.write("body", at);
   writer.flush();
   assert.notEqual(writer.flushCount, flushCount);
-  assert.equal(taker.text, "headbodytail");
+  assert.equal(receiver.text, "headbodytail");
 });
 
 for (const [what, sizes] of [
@@ -114,46 +114,46 @@ for (const [what, sizes] of [
   ["ten desks in parts of a frame", Array.from({ length: 45 }, () => 16_393)],
 ] as const) {
   test(`${what} leaves whole and in order`, async () => {
-    const taker = new Taker();
-    const writer = new PooledWriter(taker);
+    const receiver = new Receiver();
+    const writer = new PooledWriter(receiver);
     const texts = sizes.map((size, at) => String.fromCharCode(97 + (at % 26)).repeat(size));
     for (const text of texts) put(writer, text);
     await turn();
-    taker.take();
-    assert.ok(taker.text === texts.join(""), `${taker.text.length} of ${texts.join("").length} bytes`);
-    for (const { length } of taker.writes) assert.ok(length <= POOLED_BUFFER_BYTES);
+    receiver.take();
+    assert.ok(receiver.text === texts.join(""), `${receiver.text.length} of ${texts.join("").length} bytes`);
+    for (const { length } of receiver.writes) assert.ok(length <= POOLED_BUFFER_BYTES);
   });
 }
 
 for (const count of [CROWD - 1, CROWD, CROWD + 1, 3 * CROWD]) {
   test(`of ${count} writers in one turn none has half of what it reserved taken along`, async () => {
-    const takers = Array.from({ length: count }, () => new Taker());
-    const writers = takers.map((taker) => new PooledWriter(taker));
+    const receivers = Array.from({ length: count }, () => new Receiver());
+    const writers = receivers.map((receiver) => new PooledWriter(receiver));
     // Reserved space is filled only after the call, as frames do.
     for (const [at, writer] of writers.entries()) {
       const place = writer.reserve(6);
-      assert.deepEqual(takers[at]?.writes, [], "nothing of it left before it was written");
+      assert.deepEqual(receivers[at]?.writes, [], "nothing of it left before it was written");
       writer.pooledBuffer.write(`<${String(at).padStart(4, "0")}`, place);
       writer.pooledBuffer[place + 5] = 0x3e;
     }
     await turn();
     await turn();
     assert.deepEqual(
-      takers.map(({ text }) => text),
-      takers.map((_, at) => `<${String(at).padStart(4, "0")}>`),
+      receivers.map(({ text }) => text),
+      receivers.map((_, at) => `<${String(at).padStart(4, "0")}>`),
     );
   });
 }
 
 test("the one that is flushed with a crowd while it writes on has it all, once and in order", async () => {
-  const taker = new Taker();
-  const writer = new PooledWriter(taker);
+  const receiver = new Receiver();
+  const writer = new PooledWriter(receiver);
   put(writer, "before ");
-  for (let at = 1; at < CROWD; at += 1) put(new PooledWriter(new Taker()), "x");
-  assert.equal(taker.text, "before ");
+  for (let at = 1; at < CROWD; at += 1) put(new PooledWriter(new Receiver()), "x");
+  assert.equal(receiver.text, "before ");
   put(writer, "behind");
   await turn();
-  assert.equal(taker.text, "before behind");
+  assert.equal(receiver.text, "before behind");
 });
 
 for (const [what, bytes] of [
@@ -163,7 +163,7 @@ for (const [what, bytes] of [
   ["as large as a desk", POOLED_BUFFER_BYTES],
 ] as const) {
   test(`memory of a write that is under way is not written again, ${what} as it is`, () => {
-    const slow = new Taker();
+    const slow = new Receiver();
     slow.isLate = true;
     const writer = new PooledWriter(slow);
     put(writer, "a".repeat(bytes));
@@ -172,7 +172,7 @@ for (const [what, bytes] of [
     writer.flush();
     // Others overwrite free memory.
     for (let at = 0; at < 5; at += 1) {
-      const other = new PooledWriter(new Taker());
+      const other = new PooledWriter(new Receiver());
       put(other, "x".repeat(POOLED_BUFFER_BYTES));
       other.flush();
       put(other, "y".repeat(100));
@@ -185,7 +185,7 @@ for (const [what, bytes] of [
 }
 
 test("isFull follows the socket, for as long as it needs to drain", async () => {
-  const slow = new Taker();
+  const slow = new Receiver();
   slow.isLate = true;
   const writer = new PooledWriter(slow);
   assert.equal(writer.isFull, false);
@@ -200,22 +200,22 @@ test("isFull follows the socket, for as long as it needs to drain", async () => 
 });
 
 for (const [what, end] of [
-  ["destroyed", (taker: Taker): unknown => taker.destroy()],
-  ["ended", (taker: Taker): unknown => taker.end()],
+  ["destroyed", (receiver: Receiver): unknown => receiver.destroy()],
+  ["ended", (receiver: Receiver): unknown => receiver.end()],
 ] as const) {
   test(`what is put down for a socket that was ${what} is dropped without an error`, async () => {
-    const taker = new Taker();
+    const receiver = new Receiver();
     const errors: Error[] = [];
-    taker.on("error", (error: Error) => void errors.push(error));
-    const writer = new PooledWriter(taker);
+    receiver.on("error", (error: Error) => void errors.push(error));
+    const writer = new PooledWriter(receiver);
     put(writer, "lost");
-    end(taker);
+    end(receiver);
     await turn();
     for (let at = 0; at < 10; at += 1) put(writer, "x".repeat(50_000));
     writer.flush();
     await turn();
     assert.deepEqual(errors, []);
-    assert.equal(taker.text, "");
+    assert.equal(receiver.text, "");
   });
 }
 
@@ -226,10 +226,10 @@ test("any writes and flushes of several writers give each socket its own bytes, 
     behind: fc.constantFrom("go on", "go on", "flush", "turn", "take"),
   });
   const property = fc.asyncProperty(fc.array(step, { maxLength: 60 }), fc.subarray([0, 3, 5]), async (steps, late) => {
-    const takers = Array.from({ length: 20 }, () => new Taker());
-    for (const at of late) if (takers[at] !== undefined) takers[at].isLate = true;
-    const writers = takers.map((taker) => new PooledWriter(taker));
-    const expected = takers.map(() => "");
+    const receivers = Array.from({ length: 20 }, () => new Receiver());
+    for (const at of late) if (receivers[at] !== undefined) receivers[at].isLate = true;
+    const writers = receivers.map((receiver) => new PooledWriter(receiver));
+    const expected = receivers.map(() => "");
     for (const [at, { who, bytes, behind }] of steps.entries()) {
       const text = String.fromCharCode(33 + (at % 90)).repeat(bytes);
       const writer = writers[who];
@@ -238,11 +238,11 @@ test("any writes and flushes of several writers give each socket its own bytes, 
       expected[who] += text;
       if (behind === "flush") writer.flush();
       if (behind === "turn") await turn();
-      if (behind === "take") takers[who]?.take();
+      if (behind === "take") receivers[who]?.take();
     }
     await turn();
-    for (const taker of takers) while (taker.writableLength > 0) taker.take();
-    for (const [who, { text }] of takers.entries()) assert.ok(text === expected[who], `writer ${who}`);
+    for (const receiver of receivers) while (receiver.writableLength > 0) receiver.take();
+    for (const [who, { text }] of receivers.entries()) assert.ok(text === expected[who], `writer ${who}`);
   });
   await fc.assert(property, { numRuns: 60 });
 });
@@ -263,7 +263,7 @@ for (const isSecure of [false, true]) {
       pieces.push(piece);
       put(writer, piece);
       writer.flush();
-      const other = new PooledWriter(new Taker());
+      const other = new PooledWriter(new Receiver());
       put(other, "?".repeat(POOLED_BUFFER_BYTES));
       other.flush();
       assert.ok(pieces.length < 5000, "the socket was never full");

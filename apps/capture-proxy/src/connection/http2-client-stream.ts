@@ -206,7 +206,7 @@ export class Http2ClientStream implements ExchangeClient, StreamHandler, Timed {
     if (failure.side !== "upstream") return this.#stream.reset(code);
     // The part of the response received before the origin broke off is delivered.
     this.touch();
-    this.#stream.resetBehind(code);
+    this.#stream.resetAfterQueue(code);
   }
 
   switchProtocols(

@@ -81,7 +81,7 @@ export class Http2Connection implements StreamOwner, Timed {
         role: "server",
         maxConcurrentStreams: MAX_CONCURRENT_STREAMS,
         section: sectionLimits(this.#limits, COUNTED_FIELDS),
-        takesWebSockets: true,
+        acceptsWebSockets: true,
       },
       {
         onStream: (http2, section, isWhole) => {
@@ -193,7 +193,7 @@ export class Http2Connection implements StreamOwner, Timed {
       return stream.refuse(STATUS[head.problem], refusal(head), "CONNECT", []);
     }
     // Also malformed (RFC 9113, 8.5), but it names a host for its entry.
-    if (!isAuthorityWithPort(head.target)) http2.resetBehindEnd(PROTOCOL_ERROR);
+    if (!isAuthorityWithPort(head.target)) http2.resetAfterEnd(PROTOCOL_ERROR);
     stream.becomeTunnel((client) => open(client, head, undefined));
   }
 
@@ -242,7 +242,7 @@ export class Http2Connection implements StreamOwner, Timed {
 
 /** A malformed request is a stream error even if it gets a response (RFC 9113, 8.1.1). */
 function resetIfMalformed(http2: Http2Stream, { problem }: Http2RequestProblem): void {
-  if (problem === "malformed") http2.resetBehindEnd(PROTOCOL_ERROR);
+  if (problem === "malformed") http2.resetAfterEnd(PROTOCOL_ERROR);
 }
 
 function overlong({ headBytes, fieldCount }: HeadLimits): Http2RequestProblem {

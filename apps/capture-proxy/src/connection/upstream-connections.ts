@@ -155,7 +155,7 @@ export class UpstreamConnections implements SessionEvents {
 
   #serves(session: OriginSession, destination: Destination, requirement: UpstreamRequirement): boolean {
     if (!session.hasRoom || !isSamePlace(session.destination, destination)) return false;
-    return requirement === "websocket" ? session.takesWebSockets : session.hasSettings || destination.secure;
+    return requirement === "websocket" ? session.acceptsWebSockets : session.hasSettings || destination.secure;
   }
 
   #wantsHttp1(destination: Destination, requirement: UpstreamRequirement): boolean {
@@ -163,7 +163,7 @@ export class UpstreamConnections implements SessionEvents {
     if (requirement === "any") return !destination.secure;
     // An origin may speak HTTP/2 and support WebSockets over HTTP/1.1 only.
     const refuses = (session: OriginSession): boolean =>
-      session.hasSettings && !session.takesWebSockets && isSamePlace(session.destination, destination);
+      session.hasSettings && !session.acceptsWebSockets && isSamePlace(session.destination, destination);
     return requirement === "websocket" && this.#sessions.some(refuses);
   }
 

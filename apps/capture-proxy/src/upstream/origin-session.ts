@@ -120,14 +120,14 @@ export class OriginSession implements StreamOwner {
   }
 
   /** Whether the origin supports WebSockets on streams (RFC 8441, 3). */
-  get takesWebSockets(): boolean {
-    return this.session.peer.takesWebSockets;
+  get acceptsWebSockets(): boolean {
+    return this.session.peer.acceptsWebSockets;
   }
 
   /** Whether another request may be sent now. */
   get hasRoom(): boolean {
-    const { takesStreams, hasSettings, peer } = this.session;
-    if (this.#isClosing || !takesStreams) return false;
+    const { acceptsStreams, hasSettings, peer } = this.session;
+    if (this.#isClosing || !acceptsStreams) return false;
     return (
       this.#streams <
       (hasSettings ? Math.min(peer.maxConcurrentStreams, MAX_CONCURRENT_STREAMS) : STREAMS_BEFORE_SETTINGS)

@@ -93,7 +93,7 @@ export class OriginStream implements Origin, StreamHandler {
       this.#owner.ended(false);
       throw new Http1Error("unsafe-text", 500);
     }
-    if (session.takesStreams) {
+    if (session.acceptsStreams) {
       this.#stream = session.request(section, !request.hasBody && request.upgrade === undefined);
       this.#stream.handler = this;
     } else {

@@ -52,7 +52,7 @@ export class Http2ClientStream implements ClientStream, StreamHandler, Timed {
     this.#stream = stream;
     this.#head = head;
     this.#services = services;
-    this.#pace = new ClientPace(services, () => stream.leftBytes);
+    this.#pace = new ClientPace(services, () => stream.sentBodyBytes);
     this.#owner = owner;
     // The data of a WebSocket is no body and ends with the WebSocket.
     this.#isBodyEnded = !hasBody(head.framing) && head.upgrade === undefined;
@@ -144,7 +144,7 @@ export class Http2ClientStream implements ClientStream, StreamHandler, Timed {
     this.handler = undefined;
     this.#touch();
     // The bytes before the abort are still delivered.
-    this.#stream.resetBehind(INTERNAL_ERROR);
+    this.#stream.resetAfterQueue(INTERNAL_ERROR);
   }
 
   takeOver(): ReturnType<ClientStream["takeOver"]> {

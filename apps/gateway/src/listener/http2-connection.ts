@@ -78,8 +78,8 @@ export class Http2Connection implements OpenConnection, StreamOwner, Timed {
           maxFields: this.#maxFields * 2 + 4,
           listBytes: this.#maxHeadBytes,
         },
-        takesWebSockets: true,
-        bodies: { widestBytes: streamWindowBytes, sharedBytes: connectionWindowBytes },
+        acceptsWebSockets: true,
+        bodies: { maxWindowBytes: streamWindowBytes, sharedBytes: connectionWindowBytes },
       },
       {
         onStream: this.#onStream,
@@ -192,7 +192,7 @@ export class Http2Connection implements OpenConnection, StreamOwner, Timed {
   /** Responds to a malformed request. */
   #refuse(http2: Http2Stream, section: RawFields, code: ErrorCode, message: string | undefined): void {
     this.#countStream();
-    if (code === "bad_request") http2.resetBehindEnd(PROTOCOL_ERROR);
+    if (code === "bad_request") http2.resetAfterEnd(PROTOCOL_ERROR);
     const method = sectionField(section, ":method") ?? "";
     const stream = new Http2ClientStream(http2, { ...UNREADABLE, method }, this.#services, this);
     const response = this.#services.refusal(code, message, this.#listener, this.#peer);

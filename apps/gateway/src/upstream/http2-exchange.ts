@@ -73,7 +73,7 @@ export class Http2Exchange implements UpstreamExchange, StreamHandler {
       this.#settle();
       throw new Http1Error("unsafe-text");
     }
-    if (session.takesStreams) {
+    if (session.acceptsStreams) {
       this.#stream = session.request(section, !hasBody(framing));
       this.#stream.handler = this;
     } else {

@@ -80,8 +80,8 @@ class Http2Link implements ExchangeOwner {
   }
 
   get hasRoom(): boolean {
-    const { takesStreams, hasSettings, peer } = this.session;
-    if (!takesStreams || this.isWornOut) return false;
+    const { acceptsStreams, hasSettings, peer } = this.session;
+    if (!acceptsStreams || this.isWornOut) return false;
     return (
       this.streams < (hasSettings ? Math.min(peer.maxConcurrentStreams, this.#maxStreams) : STREAMS_BEFORE_SETTINGS)
     );

@@ -20,7 +20,7 @@ import { FLAG, FRAME, frame, FrameReader, PREFACE, settings } from "@headworks/t
 import fc from "fast-check";
 import { HpackDecoder } from "./hpack-decoder.ts";
 import { HpackEncoder } from "./hpack-encoder.ts";
-import { STATIC_TABLE } from "./static-table.ts";
+import { STATIC_TABLE } from "./tables.ts";
 
 const LIMITS = { maxFields: 1000, listBytes: 1_000_000 };
 const HEADER_TABLE_SIZE = 1;

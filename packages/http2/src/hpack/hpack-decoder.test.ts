@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { HpackDecoder } from "./hpack-decoder.ts";
-import { HpackError } from "./hpack-error.ts";
+import { HpackError } from "./huffman.ts";
 
 const LIMITS = { maxFields: 100, listBytes: 65_536 };
 

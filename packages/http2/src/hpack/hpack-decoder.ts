@@ -1,7 +1,5 @@
-import { DynamicTable } from "./dynamic-table.ts";
-import { HpackError } from "./hpack-error.ts";
-import { readHuffman } from "./huffman.ts";
-import { ENTRY_OVERHEAD_BYTES, STATIC_SIZE, STATIC_TABLE, TABLE_BYTES } from "./static-table.ts";
+import { DynamicTable, ENTRY_OVERHEAD_BYTES, STATIC_SIZE, STATIC_TABLE, TABLE_BYTES } from "./tables.ts";
+import { HpackError, readHuffman } from "./huffman.ts";
 
 /** What of one field section is taken. */
 export interface SectionLimits {

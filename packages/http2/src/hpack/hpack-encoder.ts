@@ -1,16 +1,15 @@
 import { ownText } from "@headworks/http1";
-import { DynamicTable } from "./dynamic-table.ts";
+import { DynamicTable, ENTRY_OVERHEAD_BYTES, STATIC_SIZE, STATIC_TABLE, TABLE_BYTES } from "./tables.ts";
 import { huffmanSizeBytes, writeHuffman } from "./huffman.ts";
-import { ENTRY_OVERHEAD_BYTES, STATIC_SIZE, STATIC_TABLE, TABLE_BYTES } from "./static-table.ts";
 
 /** Enters the table: the next section is likely to have it again. */
-const KEPT = 0;
+const ADDED = 0;
 
 /** Stays outside the table, where it would only push out others. */
-const NOT_KEPT = 1;
+const NOT_ADDED = 1;
 
 /** Stays outside the table here and at everybody who passes it on (RFC 7541, 7.1.3). */
-const NEVER_KEPT = 2;
+const NEVER_ADDED = 2;
 
 /** A cookie, which is kept if it is long enough not to be guessed. */
 const COOKIE = 3;
@@ -65,7 +64,7 @@ const MAX_FIELD_INTEGERS = 3;
 let scratch: Buffer = Buffer.allocUnsafeSlow(FIRST_SCRATCH_BYTES);
 
 /** The entries of the dynamic table that have one name. */
-interface KeptName {
+interface TableName {
   /** The number of the newest: no other is there longer. */
   newest: number;
   /** The number of each by its value. */
@@ -78,7 +77,7 @@ export class HpackEncoder {
   /** The smallest size since the last block, while there is a change to announce. */
   #minBytes: number | undefined;
   readonly #table = new DynamicTable();
-  readonly #names = new Map<string, KeptName>();
+  readonly #names = new Map<string, TableName>();
 
   /**
    * Takes the peer's SETTINGS_HEADER_TABLE_SIZE, of which never more than 4096 bytes are used. The next block announces
@@ -120,11 +119,11 @@ export class HpackEncoder {
     const known = KNOWN_NAMES.get(name);
     const whole = known?.values?.get(value);
     if (whole !== undefined) return writeInteger(block, at, INDEXED, 0x7f, whole);
-    const keeping = known === undefined ? KEPT : known.keeping;
+    const indexing = known === undefined ? ADDED : known.indexing;
     const staticIndex = known === undefined ? 0 : known.index;
     // These are not looked for: what is never kept is in no table.
-    if (keeping === NOT_KEPT) return writeLiteral(block, at, WITHOUT_INDEXING, staticIndex, name, value);
-    if (keeping === NEVER_KEPT || (keeping === COOKIE && value.length < LONG_COOKIE)) {
+    if (indexing === NOT_ADDED) return writeLiteral(block, at, WITHOUT_INDEXING, staticIndex, name, value);
+    if (indexing === NEVER_ADDED || (indexing === COOKIE && value.length < LONG_COOKIE)) {
       return writeLiteral(block, at, NEVER_INDEXED, staticIndex, name, value);
     }
     const kept = this.#names.get(name);
@@ -135,7 +134,7 @@ export class HpackEncoder {
     if (sizeBytes > this.#tableBytes * MAX_TABLE_SHARE) {
       return writeLiteral(block, at, WITHOUT_INDEXING, nameIndex, name, value);
     }
-    this.#keep(ownText(name), ownText(value), sizeBytes);
+    this.#add(ownText(name), ownText(value), sizeBytes);
     return writeLiteral(block, at, WITH_INDEXING, nameIndex, name, value);
   }
 
@@ -143,7 +142,7 @@ export class HpackEncoder {
     return STATIC_SIZE + this.#table.next - number;
   }
 
-  #keep(name: string, value: string, sizeBytes: number): void {
+  #add(name: string, value: string, sizeBytes: number): void {
     this.#evict(this.#tableBytes - sizeBytes);
     const number = this.#table.next;
     this.#table.add(name, value);
@@ -205,7 +204,7 @@ function enlarged(block: Buffer, usedBytes: number, neededBytes: number): Buffer
 }
 
 /** What becomes of a field that no table has. */
-type Keeping = typeof KEPT | typeof NOT_KEPT | typeof NEVER_KEPT | typeof COOKIE;
+type Indexing = typeof ADDED | typeof NOT_ADDED | typeof NEVER_ADDED | typeof COOKIE;
 
 /** What is known of a name before any section. */
 interface KnownName {
@@ -213,21 +212,21 @@ interface KnownName {
   index: number;
   /** The indexes of whole entries; absent if the static table has none with a value. */
   values: Map<string, number> | undefined;
-  keeping: Keeping;
+  indexing: Indexing;
 }
 
 function knownNames(): Map<string, KnownName> {
   const names = new Map<string, KnownName>();
-  const add = (name: string, keeping: Keeping): KnownName => {
-    const known: KnownName = { index: 0, values: undefined, keeping };
+  const add = (name: string, indexing: Indexing): KnownName => {
+    const known: KnownName = { index: 0, values: undefined, indexing };
     names.set(name, known);
     return known;
   };
-  for (const name of VARYING) add(name, NOT_KEPT);
-  for (const name of SECRET) add(name, NEVER_KEPT);
+  for (const name of VARYING) add(name, NOT_ADDED);
+  for (const name of SECRET) add(name, NEVER_ADDED);
   add("cookie", COOKIE);
   for (const [at, [name, value]] of STATIC_TABLE.entries()) {
-    const known = names.get(name) ?? add(name, KEPT);
+    const known = names.get(name) ?? add(name, ADDED);
     if (known.index === 0) known.index = at + 1;
     if (value === "") continue;
     known.values ??= new Map();

@@ -1,9 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { HpackError } from "./hpack-error.ts";
-import { CODE_BITS, CODES, END_OF_TEXT } from "./huffman-codes.ts";
-import { huffmanSizeBytes, readHuffman, writeHuffman } from "./huffman.ts";
+import { CODE_BITS, CODES, END_OF_TEXT, HpackError, huffmanSizeBytes, readHuffman, writeHuffman } from "./huffman.ts";
 
 function written(text: string): Buffer {
   const into = Buffer.alloc(text.length * 4 + 4);

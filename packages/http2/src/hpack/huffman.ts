@@ -1,43 +1,104 @@
-import {
-  CODE_BITS,
-  CODE_COUNT,
-  CODES,
-  END_OF_TEXT,
-  FIRST_CODE,
-  FIRST_SYMBOL,
-  MAX_CODE_LENGTH,
-  MIN_CODE_LENGTH,
-  SYMBOLS,
-} from "./huffman-codes.ts";
-import { HpackError } from "./hpack-error.ts";
+/** A field block that cannot be decoded: COMPRESSION_ERROR of its connection (RFC 9113, 4.3). */
+export class HpackError extends Error {
+  override readonly name = "HpackError";
+}
+
+/** The symbol behind the bytes 0 to 255: it ends a text, and may not be in one (RFC 7541, 5.2). */
+export const END_OF_TEXT = 256;
+
+/** The bits of the codes that have fewest and most. */
+const MIN_CODE_LENGTH = 5;
+
+const MAX_CODE_LENGTH = 30;
+
+/**
+ * How many bits the code of each symbol has (RFC 7541, appendix B). Shorter codes come first and those of one length
+ * follow one another in the order of their symbols, so that the lengths say everything.
+ */
+export const CODE_BITS: Uint8Array = Uint8Array.from([
+  13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28, 28, 28, 28, 28, 28,
+  28, 28, 28, 6, 10, 10, 12, 13, 6, 8, 11, 10, 10, 8, 11, 8, 6, 6, 6, 5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 7, 8, 15, 6, 12, 10,
+  13, 6, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 8, 7, 8, 13, 19, 13, 14, 6, 15, 5, 6, 5, 6,
+  5, 6, 6, 6, 5, 7, 7, 6, 6, 6, 5, 6, 7, 6, 5, 5, 6, 7, 7, 7, 7, 7, 15, 11, 14, 13, 28, 20, 22, 20, 20, 22, 22, 22, 23,
+  22, 23, 23, 23, 23, 23, 24, 23, 24, 24, 22, 23, 24, 23, 23, 23, 23, 21, 22, 23, 22, 23, 23, 24, 22, 21, 20, 22, 22,
+  23, 23, 21, 23, 22, 22, 24, 21, 22, 23, 23, 21, 21, 22, 21, 23, 22, 23, 23, 20, 22, 22, 22, 23, 22, 22, 23, 26, 26,
+  20, 19, 22, 23, 22, 25, 26, 26, 26, 27, 27, 26, 24, 25, 19, 21, 26, 27, 27, 26, 27, 24, 21, 21, 26, 26, 28, 27, 27,
+  27, 20, 24, 20, 21, 22, 21, 21, 23, 22, 22, 25, 25, 24, 24, 26, 23, 26, 27, 26, 26, 27, 27, 27, 27, 27, 28, 27, 27,
+  27, 27, 27, 26, 30,
+]);
+
+/** The codes themselves, each in the low bits of its number. */
+export const CODES: Uint32Array = new Uint32Array(CODE_BITS.length);
+
+/** The symbols in the order of their codes: the shortest first. */
+const SYMBOLS: Uint16Array = new Uint16Array(CODE_BITS.length);
+
+/** The first code of each length. */
+const FIRST_CODE: Uint32Array = new Uint32Array(MAX_CODE_LENGTH + 1);
+
+/** How many codes of each length there are. */
+const CODE_COUNT: Uint16Array = new Uint16Array(MAX_CODE_LENGTH + 1);
+
+/** Where in `SYMBOLS` those of each length begin. */
+const FIRST_SYMBOL: Uint16Array = new Uint16Array(MAX_CODE_LENGTH + 1);
+
+numberCodes();
+
+function numberCodes(): void {
+  for (const bits of CODE_BITS) CODE_COUNT[bits] = (CODE_COUNT[bits] ?? 0) + 1;
+  const next = new Uint16Array(MAX_CODE_LENGTH + 1);
+  let code = 0;
+  let index = 0;
+  for (let bits = 1; bits <= MAX_CODE_LENGTH; bits++) {
+    const count = CODE_COUNT[bits] ?? 0;
+    FIRST_CODE[bits] = code;
+    FIRST_SYMBOL[bits] = index;
+    next[bits] = index;
+    index += count;
+    code = (code + count) * 2;
+  }
+  for (let symbol = 0; symbol < CODE_BITS.length; symbol++) {
+    const bits = CODE_BITS[symbol] ?? 0;
+    const at = next[bits] ?? 0;
+    next[bits] = at + 1;
+    SYMBOLS[at] = symbol;
+    CODES[symbol] = (FIRST_CODE[bits] ?? 0) + at - (FIRST_SYMBOL[bits] ?? 0);
+  }
+}
 
 /** So many bits are looked up in one step: most pairs of letters and digits, or what is common between them. */
 const STEP_BITS = 12;
+
 const STEP_MASK = (1 << STEP_BITS) - 1;
+
 /**
  * For each step the one or two whole codes at its begin: the first byte, the second one or 0, how many there are, and
  * their bits, from the low bits on. 0 for the begin of a longer code.
  */
 const steps = new Uint32Array(1 << STEP_BITS);
+
 const SECOND_SHIFT = 8;
+
 const COUNT_SHIFT = 16;
+
 const BITS_SHIFT = 20;
 
 /** So many bits and a byte fit into a number of 32. */
 const MAX_BEFORE_BYTE = 24;
 
 /** Codes up to this fit into a number of 32 bits behind less than two bytes that wait. */
-const MAX_BEHIND_TWO_BYTES = 17;
+const MAX_BITS_AFTER_TWO_BYTES = 17;
 
 /** Texts up to this are put together in memory that is kept. */
 const SCRATCH_BYTES = 8192;
+
 const scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES);
 
 buildSteps();
 
 function buildSteps(): void {
-  for (let place = 0; place < SYMBOLS.length; place++) {
-    const byte = SYMBOLS[place] ?? 0;
+  for (let index = 0; index < SYMBOLS.length; index++) {
+    const byte = SYMBOLS[index] ?? 0;
     const bits = CODE_BITS[byte] ?? 0;
     if (bits > STEP_BITS) break;
     const restBits = STEP_BITS - bits;
@@ -71,7 +132,7 @@ export function writeHuffman(text: string, into: Buffer, at: number): number {
     const code = CODES[byte] ?? 0;
     let bits = CODE_BITS[byte] ?? 0;
     do {
-      const taken = bits > MAX_BEHIND_TWO_BYTES ? bits - MAX_BEHIND_TWO_BYTES : bits;
+      const taken = bits > MAX_BITS_AFTER_TWO_BYTES ? bits - MAX_BITS_AFTER_TWO_BYTES : bits;
       bits -= taken;
       held = (held << taken) | ((code >>> bits) & ((1 << taken) - 1));
       heldBits += taken;
@@ -144,13 +205,13 @@ function isPadding(held: number, heldBits: number): boolean {
 
 /** The symbol whose code the held bits begin with, and the byte behind them if there is one. */
 function oneSymbol(held: number, heldBits: number, next: number | undefined): number {
-  const most = Math.min(MAX_CODE_LENGTH, next === undefined ? heldBits : heldBits + 8);
-  for (let bits = MIN_CODE_LENGTH; bits <= most; bits++) {
+  const maxBits = Math.min(MAX_CODE_LENGTH, next === undefined ? heldBits : heldBits + 8);
+  for (let bits = MIN_CODE_LENGTH; bits <= maxBits; bits++) {
     const missing = bits - heldBits;
     const ahead = missing > 0 ? (held << missing) | ((next ?? 0) >>> (8 - missing)) : held >>> -missing;
-    const place = (ahead & (2 ** bits - 1)) - (FIRST_CODE[bits] ?? 0);
-    if (place >= (CODE_COUNT[bits] ?? 0)) continue;
-    const symbol = SYMBOLS[(FIRST_SYMBOL[bits] ?? 0) + place] ?? END_OF_TEXT;
+    const index = (ahead & (2 ** bits - 1)) - (FIRST_CODE[bits] ?? 0);
+    if (index >= (CODE_COUNT[bits] ?? 0)) continue;
+    const symbol = SYMBOLS[(FIRST_SYMBOL[bits] ?? 0) + index] ?? END_OF_TEXT;
     if (symbol === END_OF_TEXT) break;
     return symbol;
   }

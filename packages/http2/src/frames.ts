@@ -1,23 +1,43 @@
+import { type ByteSocket, PooledWriter } from "@headworks/sockets";
 import {
   ACK,
   CONTINUATION,
   DATA,
+  END_HEADERS,
+  END_STREAM,
   FRAME_SIZE_ERROR,
+  GOAWAY,
+  HEADERS,
+  Http2Error,
   PADDED,
+  PING,
   PROTOCOL_ERROR,
+  RST_STREAM,
   SETTINGS,
+  WINDOW_UPDATE,
   WITH_PRIORITY,
-  type HEADERS,
 } from "./codes.ts";
-import { Http2Error } from "./http2-error.ts";
-import { PREFACE } from "./preface.ts";
+
+/** The client connection preface (RFC 9113, 3.4); no valid HTTP/1.1 request begins like this. */
+export const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "latin1");
+
+/** Whether the input begins with the preface; `maybe`: it is a prefix of it. */
+export function beginsAsHttp2(first: Buffer): "yes" | "no" | "maybe" {
+  if (first.length === 0) return "maybe";
+  // The first byte decides for nearly all HTTP/1.1 requests.
+  if (first[0] !== PREFACE[0]) return "no";
+  const common = Math.min(first.length, PREFACE.length);
+  if (first.compare(PREFACE, 0, common, 0, common) !== 0) return "no";
+  return common === PREFACE.length ? "yes" : "maybe";
+}
 
 /** Maximum frame payload sent and accepted, which every peer must support (RFC 9113, 4.2). */
 export const FRAME_BYTES = 16_384;
-/** Frame header size: length, type, flags and stream id (RFC 9113, 4.1). */
-export const FRAME_HEAD_BYTES = 9;
 
-const NOTHING = Buffer.alloc(0);
+/** Frame header size: length, type, flags and stream id (RFC 9113, 4.1). */
+const FRAME_HEAD_BYTES = 9;
+
+const NO_BYTES = Buffer.alloc(0);
 
 /** Receives frames in order. An exception ends parsing. */
 export interface FrameSink {
@@ -41,7 +61,7 @@ export class FrameParser {
   #prefaceAt: number;
   #hasSettings = false;
   /** The start of an incomplete frame. */
-  #held = NOTHING;
+  #held = NO_BYTES;
   /** State of the current DATA frame. */
   #isInData = false;
   #contentLeft = 0;
@@ -63,7 +83,7 @@ export class FrameParser {
     let bytes = chunk;
     if (this.#held.length > 0) {
       bytes = Buffer.concat([this.#held, chunk]);
-      this.#held = NOTHING;
+      this.#held = NO_BYTES;
     }
     let at = this.#prefaceAt < PREFACE.length ? this.#readPreface(bytes) : 0;
     while (at < bytes.length && !this.#sink.isFinished) {
@@ -177,4 +197,115 @@ export function dependsOnItself(stream: number, content: Buffer, start = 0): boo
 /** The same for a HEADERS frame. */
 export function headersDependOnThemselves(flags: number, stream: number, content: Buffer): boolean {
   return (flags & WITH_PRIORITY) !== 0 && dependsOnItself(stream, content, (flags & PADDED) === 0 ? 0 : 1);
+}
+
+/** Writes frames (RFC 9113, 6), batched per turn of the event loop. */
+export class FrameWriter {
+  readonly #out: PooledWriter;
+
+  constructor(socket: ByteSocket) {
+    this.#out = new PooledWriter(socket);
+  }
+
+  /** Backpressure from the socket. */
+  get isFull(): boolean {
+    return this.#out.isFull;
+  }
+
+  /** Number of flushes to the socket. */
+  get flushCount(): number {
+    return this.#out.flushCount;
+  }
+
+  flush(): void {
+    this.#out.flush();
+  }
+
+  preface(): void {
+    const at = this.#out.reserve(PREFACE.length);
+    PREFACE.copy(this.#out.pooledBuffer, at);
+  }
+
+  settings(pairs: readonly (readonly [id: number, value: number])[]): void {
+    let at = this.#begin(SETTINGS, 0, 0, pairs.length * 6);
+    for (const [id, value] of pairs) {
+      this.#out.pooledBuffer.writeUInt16BE(id, at);
+      this.#out.pooledBuffer.writeUInt32BE(value, at + 2);
+      at += 6;
+    }
+  }
+
+  acknowledgeSettings(): void {
+    this.#begin(SETTINGS, ACK, 0, 0);
+  }
+
+  ping(payload: Buffer, isResponse: boolean): void {
+    const at = this.#begin(PING, isResponse ? ACK : 0, 0, payload.length);
+    payload.copy(this.#out.pooledBuffer, at);
+  }
+
+  goaway(lastStream: number, code: number): void {
+    this.#numbers(GOAWAY, 0, lastStream, code);
+  }
+
+  reset(stream: number, code: number): void {
+    this.#numbers(RST_STREAM, stream, code);
+  }
+
+  /** Sends WINDOW_UPDATE for a stream, or for the connection with 0. */
+  widen(stream: number, byBytes: number): void {
+    this.#numbers(WINDOW_UPDATE, stream, byBytes);
+  }
+
+  /** Sends a field block in as many frames as needed (RFC 9113, 6.10). */
+  block(stream: number, block: Buffer, isEnd: boolean): void {
+    let type = HEADERS;
+    let start = 0;
+    do {
+      const end = Math.min(block.length, start + FRAME_BYTES);
+      const isLast = end === block.length;
+      const flags = (isLast ? END_HEADERS : 0) | (isEnd && type === HEADERS ? END_STREAM : 0);
+      const at = this.#begin(type, flags, stream, end - start);
+      block.copy(this.#out.pooledBuffer, at, start, end);
+      start = end;
+      type = CONTINUATION;
+    } while (start < block.length);
+  }
+
+  /**
+   * Writes one DATA frame without END_STREAM, or the end alone; returns its offset, valid until {@link flushCount}
+   * changes.
+   */
+  data(stream: number, piece: Buffer | undefined, start: number, end: number): number {
+    const at = this.#begin(DATA, piece === undefined ? END_STREAM : 0, stream, end - start);
+    piece?.copy(this.#out.pooledBuffer, at, start, end);
+    return at - FRAME_HEAD_BYTES;
+  }
+
+  /** Sets END_STREAM on the frame at this offset. */
+  endAt(place: number): void {
+    this.#out.pooledBuffer[place + 4] = END_STREAM;
+  }
+
+  #numbers(type: number, stream: number, first: number, second?: number): void {
+    const at = this.#begin(type, 0, stream, second === undefined ? 4 : 8);
+    this.#out.pooledBuffer.writeUInt32BE(first, at);
+    if (second !== undefined) this.#out.pooledBuffer.writeUInt32BE(second, at + 4);
+  }
+
+  /** Writes a frame header; returns the offset of its content. */
+  #begin(type: number, flags: number, stream: number, sizeBytes: number): number {
+    const at = this.#out.reserve(FRAME_HEAD_BYTES + sizeBytes);
+    const { pooledBuffer } = this.#out;
+    pooledBuffer[at] = sizeBytes >>> 16;
+    pooledBuffer[at + 1] = sizeBytes >>> 8;
+    pooledBuffer[at + 2] = sizeBytes;
+    pooledBuffer[at + 3] = type;
+    pooledBuffer[at + 4] = flags;
+    pooledBuffer[at + 5] = stream >>> 24;
+    pooledBuffer[at + 6] = stream >>> 16;
+    pooledBuffer[at + 7] = stream >>> 8;
+    pooledBuffer[at + 8] = stream;
+    return at + FRAME_HEAD_BYTES;
+  }
 }

@@ -2,7 +2,7 @@ import type { Http2Stream, StreamHandler } from "../src/index.ts";
 import { within } from "./within.ts";
 
 /** Notes what a stream tells, and complains of what it may not. */
-export class Told implements StreamHandler {
+export class StreamRecorder implements StreamHandler {
   readonly stream: Http2Stream;
   /** In order: "section", "data", "trailers", "end", "drain", "close". */
   readonly order: string[] = [];
@@ -13,10 +13,10 @@ export class Told implements StreamHandler {
   dataBytes = 0;
   /** Calls that broke a promise. */
   readonly broken: string[] = [];
-  onDataCame: ((told: Told) => void) | undefined;
-  onDrained: ((told: Told) => void) | undefined;
-  onEnded: ((told: Told) => void) | undefined;
-  onHead: ((told: Told) => void) | undefined;
+  onDataReceived: ((recorder: StreamRecorder) => void) | undefined;
+  onDrained: ((recorder: StreamRecorder) => void) | undefined;
+  onEnded: ((recorder: StreamRecorder) => void) | undefined;
+  onHead: ((recorder: StreamRecorder) => void) | undefined;
   readonly #pieces: Buffer[] = [];
   readonly #resolve: (code: number) => void;
   readonly #waiting = new Set<() => void>();
@@ -51,7 +51,7 @@ export class Told implements StreamHandler {
     if (this.isWhole) this.broken.push("data behind a section that was whole");
     this.#pieces.push(piece);
     this.dataBytes += piece.length;
-    this.onDataCame?.(this);
+    this.onDataReceived?.(this);
     this.#wake();
   }
 
@@ -80,7 +80,7 @@ export class Told implements StreamHandler {
   }
 
   /** Waits until this holds. */
-  async until(what: string, holds: (told: Told) => boolean): Promise<void> {
+  async until(what: string, holds: (recorder: StreamRecorder) => boolean): Promise<void> {
     while (!holds(this)) {
       const { promise, resolve } = Promise.withResolvers<undefined>();
       const wake = (): void => resolve(undefined);

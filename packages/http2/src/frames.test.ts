@@ -2,9 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { FRAME, frame, PREFACE, settings } from "@headworks/testkit";
-import { FRAME_SIZE_ERROR, HEADERS, PROTOCOL_ERROR } from "./codes.ts";
-import { blockOf, FrameParser, type FrameSink } from "./frame-parser.ts";
-import { Http2Error } from "./http2-error.ts";
+import { FRAME_SIZE_ERROR, HEADERS, Http2Error, PROTOCOL_ERROR } from "./codes.ts";
+import { beginsAsHttp2, blockOf, FrameParser, type FrameSink } from "./frames.ts";
 
 /** Notes frames as they are told; content of DATA in one piece, as it may come in any. */
 class Noted implements FrameSink {
@@ -45,7 +44,7 @@ class Noted implements FrameSink {
 }
 
 /** What is told of bytes that come in these pieces, and what is wrong with them. */
-function told(pieces: readonly Buffer[], expectsPreface = false): { events: string[]; code: number | undefined } {
+function recorder(pieces: readonly Buffer[], expectsPreface = false): { events: string[]; code: number | undefined } {
   const sink = new Noted();
   const parser = new FrameParser(sink, expectsPreface);
   try {
@@ -101,15 +100,15 @@ const SAMPLE_EVENTS = [
 ];
 
 test("4.1: frames are told in order, without padding and with what counts against windows", () => {
-  assert.deepEqual(told([SAMPLE]), { events: SAMPLE_EVENTS, code: undefined });
+  assert.deepEqual(recorder([SAMPLE]), { events: SAMPLE_EVENTS, code: undefined });
 });
 
 test("4.1: frames that are cut at any byte are the same frames", () => {
   for (let at = 0; at <= SAMPLE.length; at += 1) {
-    assert.deepEqual(told(cutAt(SAMPLE, [at])).events, SAMPLE_EVENTS, `cut at ${at}`);
+    assert.deepEqual(recorder(cutAt(SAMPLE, [at])).events, SAMPLE_EVENTS, `cut at ${at}`);
   }
   const single = Array.from(SAMPLE, (byte) => Buffer.from([byte]));
-  assert.deepEqual(told(single).events, SAMPLE_EVENTS, "byte by byte");
+  assert.deepEqual(recorder(single).events, SAMPLE_EVENTS, "byte by byte");
 });
 
 const anyFrame = fc
@@ -126,8 +125,8 @@ test("4.1: any frames, valid or not, cut into any pieces, tell the same and brea
   fc.assert(
     fc.property(fc.array(anyFrame, { maxLength: 8 }), places, fc.boolean(), (frames, cuts, isClient) => {
       const bytes = Buffer.concat([...(isClient ? [PREFACE] : []), settings(), ...frames]);
-      const whole = told([bytes], isClient);
-      assert.deepEqual(told(cutAt(bytes, cuts), isClient), whole);
+      const whole = recorder([bytes], isClient);
+      assert.deepEqual(recorder(cutAt(bytes, cuts), isClient), whole);
     }),
     { numRuns: 300 },
   );
@@ -138,7 +137,7 @@ test("any bytes give nothing but frames and an Http2Error", () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 200 }), places, (bytes, cuts) => {
       const all = Buffer.concat([settings(), Buffer.from(bytes)]);
-      assert.deepEqual(told(cutAt(all, cuts)), told([all]));
+      assert.deepEqual(recorder(cutAt(all, cuts)), recorder([all]));
     }),
     { numRuns: 500 },
   );
@@ -147,7 +146,7 @@ test("any bytes give nothing but frames and an Http2Error", () => {
 const SETTINGS = settings();
 
 /** What breaks the reading, with which code, and what was told before. */
-const BROKEN: readonly (readonly [what: string, bytes: Buffer, code: number, told: number])[] = [
+const BROKEN: readonly (readonly [what: string, bytes: Buffer, code: number, recorder: number])[] = [
   ["6.1: padding longer than its frame", Buffer.concat([SETTINGS, frame(0, 8, 1, "\x03ab")]), PROTOCOL_ERROR, 2],
   ["6.1: padding as long as its frame", Buffer.concat([SETTINGS, frame(0, 8, 1, "\x01")]), PROTOCOL_ERROR, 2],
   ["6.1: no length of the padding", Buffer.concat([SETTINGS, frame(0, 8, 1, "")]), FRAME_SIZE_ERROR, 1],
@@ -162,7 +161,7 @@ const BROKEN: readonly (readonly [what: string, bytes: Buffer, code: number, tol
 for (const [what, bytes, code, events] of BROKEN) {
   test(`${what} breaks the connection with ${code}, wherever it is cut`, () => {
     for (let at = 0; at <= Math.min(bytes.length, 64); at += 1) {
-      const found = told(cutAt(bytes, [at]));
+      const found = recorder(cutAt(bytes, [at]));
       assert.equal(found.code, code, `cut at ${at}`);
       assert.equal(found.events.length, events, `cut at ${at}`);
     }
@@ -172,13 +171,13 @@ for (const [what, bytes, code, events] of BROKEN) {
 test("4.2: a frame of the largest size that everybody takes is taken", () => {
   for (const type of [0, 1]) {
     const large = Buffer.concat([SETTINGS, frame(type, 0, 1, Buffer.alloc(16_384, "x"))]);
-    assert.equal(told([large]).code, undefined, `type ${type}`);
+    assert.equal(recorder([large]).code, undefined, `type ${type}`);
   }
 });
 
 test("4.2: a frame that is too large breaks before its content came", () => {
   assert.equal(
-    told([SETTINGS, Buffer.from("00400100", "hex"), Buffer.from("0000000001", "hex")]).code,
+    recorder([SETTINGS, Buffer.from("00400100", "hex"), Buffer.from("0000000001", "hex")]).code,
     FRAME_SIZE_ERROR,
   );
 });
@@ -186,13 +185,17 @@ test("4.2: a frame that is too large breaks before its content came", () => {
 test("3.4: the preface is read byte by byte, and breaks at its first wrong byte", () => {
   const good = Buffer.concat([PREFACE, SETTINGS]);
   for (let at = 0; at <= good.length; at += 1) {
-    assert.deepEqual(told(cutAt(good, [at]), true), { events: ["4 0 0 "], code: undefined }, `cut at ${at}`);
+    assert.deepEqual(recorder(cutAt(good, [at]), true), { events: ["4 0 0 "], code: undefined }, `cut at ${at}`);
   }
   for (let at = 0; at < PREFACE.length; at += 1) {
     const wrong = Buffer.from(PREFACE);
     wrong[at] = (wrong[at] ?? 0) ^ 1;
-    assert.equal(told([wrong.subarray(0, at)], true).code, undefined, `${at} bytes are right`);
-    assert.equal(told([wrong.subarray(0, at), wrong.subarray(at, at + 1)], true).code, PROTOCOL_ERROR, `byte ${at}`);
+    assert.equal(recorder([wrong.subarray(0, at)], true).code, undefined, `${at} bytes are right`);
+    assert.equal(
+      recorder([wrong.subarray(0, at), wrong.subarray(at, at + 1)], true).code,
+      PROTOCOL_ERROR,
+      `byte ${at}`,
+    );
   }
 });
 
@@ -255,3 +258,18 @@ for (const [what, flags, content, expected] of BLOCKS) {
     }
   });
 }
+
+test("RFC 9113, 3.4: the preface is known by all of its bytes, and what differs in one of them is something else", () => {
+  assert.equal(beginsAsHttp2(PREFACE), "yes");
+  assert.equal(beginsAsHttp2(Buffer.concat([PREFACE, Buffer.from("x")])), "yes");
+  for (let at = 0; at < PREFACE.length; at += 1) {
+    assert.equal(beginsAsHttp2(PREFACE.subarray(0, at)), "maybe", `${at} bytes`);
+    const other = Buffer.from(PREFACE);
+    other[at] = (other[at] ?? 0) ^ 1;
+    assert.equal(beginsAsHttp2(other), "no", `byte ${at}`);
+    assert.equal(beginsAsHttp2(other.subarray(0, at + 1)), "no", `the first ${at + 1} bytes`);
+  }
+  for (const text of ["POST / HTTP/1.1", "PUT /", "PRIVATE /", "GET /"]) {
+    assert.equal(beginsAsHttp2(Buffer.from(text)), "no", text);
+  }
+});

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ResetAllowance } from "./reset-allowance.ts";
+import { ResetAllowance } from "./flood-limits.ts";
 
 test("500 streams may be ended at once and 100 more in each second, however long nothing was ended before", () => {
   const allowance = new ResetAllowance();
