@@ -115,7 +115,8 @@ export const packageZones: readonly Zone[] = [
     ours: ["format:http-fields"],
   },
   { ...format("http-fields", []), ours: ["format:json"] },
-  format("http1", ["buffer"]),
+  // The connection that reads bytes decides how long they are valid.
+  { ...format("http1", ["buffer"]), typesOf: ["sockets"] },
   format("host-patterns", []),
   format("har", ["buffer", "stream", "string_decoder"]),
   // node:net for isIP, node:url for domainToASCII.
@@ -158,8 +159,8 @@ export const packageZones: readonly Zone[] = [
     files: ["packages/sockets/**"],
     node: ["net", "tls", "stream", "buffer", "v8", "vm"],
     npm: [],
-    ours: ["format:http1"],
-    instead: "Sockets and the codec, nothing of a service",
+    ours: [],
+    instead: "Sockets, nothing of a protocol or a service",
   },
   {
     name: "http2",

@@ -120,7 +120,7 @@ export const gatewayZones: readonly Zone[] = [
     },
     npm: ["typebox", "jose", "@prometheus-io/client", LOGGER],
     ours: [...GATEWAY_CONTRACT, FORMATS, "gateway/request", "gateway/egress"],
-    typesOf: ["gateway/slice-shape", "gateway/storage", "gateway/upstream", "gateway/events"],
+    typesOf: ["gateway/slice-shape", "gateway/storage", "gateway/upstream", "gateway/events", "sockets"],
     instead: findTheNoun,
   },
   {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type Framing, hasBody, lengthFraming, type RawFields, type ResponseHead } from "@headworks/http1";
-import { BufferBudget } from "@headworks/sockets";
+import { BufferBudget, type SharedBytes } from "@headworks/sockets";
 import { ResponseSender } from "#request/response-sender.ts";
 import type { ClientHandler, ClientStream } from "#request/client-stream.ts";
 import { RequestContext } from "#request/context.ts";
@@ -177,7 +177,7 @@ export class FakeExchange implements UpstreamExchange {
     this.#isSent = !hasBody(request.framing);
   }
 
-  sendData(piece: Buffer): void {
+  sendData(piece: SharedBytes): void {
     assert.ok(!this.#isSent);
     this.#sentBytes += piece.length;
   }

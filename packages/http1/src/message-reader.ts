@@ -1,3 +1,4 @@
+import type { SharedBytes } from "@headworks/sockets";
 import { CR, FIELD_VALUE, HEX_VALUE, LF, SEMICOLON, SP, TAB, TCHAR } from "./grammar.ts";
 import {
   type Framing,
@@ -78,7 +79,7 @@ class HeadCollector {
    * Fast path without buffered bytes: takes a whole clean head from `offset`. Returns the offset behind it with `text`
    * set, or -1 with nothing taken.
    */
-  takeClean(chunk: Buffer, offset: number): number {
+  takeClean(chunk: SharedBytes, offset: number): number {
     const end = cleanHeadEnd(chunk, offset, this.#limitBytes);
     if (end < 0) return -1;
     this.text = chunk.toString("latin1", offset, end);
@@ -90,7 +91,7 @@ class HeadCollector {
    * Slow path: takes bytes up to the first empty line. Returns the offset behind it with `text` set, or -1 if more
    * input is needed or the limit was exceeded (`overflowed`).
    */
-  take(chunk: Buffer, offset: number): number {
+  take(chunk: SharedBytes, offset: number): number {
     const stop = Math.min(chunk.length, offset + this.#limitBytes - this.#heldBytes);
     const end = this.#toleratesLines ? this.#scanTolerant(chunk, offset, stop) : this.#scanStrict(chunk, offset, stop);
     if (end < 0) {
@@ -107,7 +108,7 @@ class HeadCollector {
     return end;
   }
 
-  #scanStrict(chunk: Buffer, offset: number, stop: number): number {
+  #scanStrict(chunk: SharedBytes, offset: number, stop: number): number {
     for (let at = offset; at < stop; at++) {
       const byte = chunk[at] ?? 0;
       if (this.#afterCr) {
@@ -127,7 +128,7 @@ class HeadCollector {
     return -1;
   }
 
-  #scanTolerant(chunk: Buffer, offset: number, stop: number): number {
+  #scanTolerant(chunk: SharedBytes, offset: number, stop: number): number {
     for (let at = offset; at < stop; at++) {
       const byte = chunk[at];
       if (byte === LF) {
@@ -140,7 +141,7 @@ class HeadCollector {
     return -1;
   }
 
-  #hold(chunk: Buffer, from: number, to: number): void {
+  #hold(chunk: SharedBytes, from: number, to: number): void {
     const neededBytes = this.#heldBytes + to - from;
     let held = this.#held;
     if (held === undefined || held.length < neededBytes) {
@@ -161,7 +162,7 @@ class HeadCollector {
  * bytes are tested at a time: the expression is zero exactly if none is below 0x20 or equal to 0x7f. Only words with a
  * line end (or a tab, or worse) are examined byte by byte.
  */
-export function cleanHeadEnd(chunk: Buffer, start: number, maxBytes: number): number {
+export function cleanHeadEnd(chunk: SharedBytes, start: number, maxBytes: number): number {
   const available = Math.min(chunk.length - start, maxBytes, MAX_SCAN_BYTES);
   let copied = 0;
   let wordIndex = 0;
@@ -203,7 +204,7 @@ const BACKSLASH = 0x5c;
 
 /** Receives the scanner's output. */
 interface ChunkSink {
-  onChunkData(data: Buffer): void;
+  readonly onChunkData: (data: SharedBytes) => void;
   /** The trailer section including its final empty line; called only if it has at least one line. */
   onTrailerSection(text: string): void;
 }
@@ -283,7 +284,7 @@ class ChunkScanner {
    * comes first. Returns the offset reached.
    * @throws Http1Error
    */
-  read(chunk: Buffer, offset: number): number {
+  read(chunk: SharedBytes, offset: number): number {
     let at = offset;
     while (at < chunk.length) {
       if (this.#phase === DATA) return this.#readData(chunk, at);
@@ -294,7 +295,7 @@ class ChunkScanner {
     return at;
   }
 
-  #readData(chunk: Buffer, at: number): number {
+  #readData(chunk: SharedBytes, at: number): number {
     const end = Math.min(chunk.length, at + this.#sizeBytes);
     this.#sizeBytes -= end - at;
     if (this.#sizeBytes === 0) this.#phase = DATA_CR;
@@ -302,7 +303,7 @@ class ChunkScanner {
     return end;
   }
 
-  #readTrailers(chunk: Buffer, at: number): number {
+  #readTrailers(chunk: SharedBytes, at: number): number {
     const trailers = this.#trailers;
     const end = trailers.take(chunk, at);
     if (end < 0) {
@@ -471,8 +472,8 @@ function afterMember(byte: number): ExtensionState {
 /** Receives messages. Called synchronously from `read` and `end`. */
 export interface MessageSink<Head> {
   onHead(head: Head): void;
-  /** A non-empty view of the input buffer: copy it to keep it beyond the call. */
-  onData(data: Buffer): void;
+  /** A non-empty view of the input. */
+  readonly onData: (data: SharedBytes) => void;
   /** The allowed trailer fields, if any; called before `onEnd`. */
   onTrailers?(fields: RawFields): void;
   onEnd(): void;
@@ -533,7 +534,7 @@ export abstract class MessageReader<Head> {
    * (state `ended`, even if the sink called `next` meanwhile) and after `pause`; the owner keeps the rest. After a
    * refused message (`failed`) all input is discarded.
    */
-  read(chunk: Buffer, offset = 0): number {
+  read(chunk: SharedBytes, offset = 0): number {
     const endedCount = this.#endedCount;
     let at = offset;
     try {
@@ -567,7 +568,7 @@ export abstract class MessageReader<Head> {
   }
 
   /** Parses a head and calls `beginBody`; returns the new offset, at least `at + 1`. */
-  protected abstract readHead(chunk: Buffer, at: number): number;
+  protected abstract readHead(chunk: SharedBytes, at: number): number;
   /** Parses a complete trailer section and returns the fields to deliver. */
   protected abstract parseTrailers(text: string): RawFields;
   protected abstract asError(code: Http1Error["code"]): Http1Error;
@@ -609,7 +610,7 @@ export abstract class MessageReader<Head> {
     this.sink.onError(this.asError(error.code), headText);
   }
 
-  #readBody(chunk: Buffer, at: number): number {
+  #readBody(chunk: SharedBytes, at: number): number {
     switch (this.#framing.kind) {
       case "length": {
         const end = Math.min(chunk.length, at + this.#remainingBytes);

@@ -449,7 +449,7 @@ test("data is passed on as a view of what was read", () => {
   const views: Buffer[] = [];
   const reader = new RequestReader({
     onHead() {},
-    onData: (data) => void views.push(data),
+    onData: (data) => void views.push(data as Buffer),
     onEnd() {},
     onError: assert.fail,
   });

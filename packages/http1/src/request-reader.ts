@@ -1,3 +1,4 @@
+import type { SharedBytes } from "@headworks/sockets";
 import {
   allowedTrailers,
   fieldFraming,
@@ -52,7 +53,7 @@ export class RequestReader extends MessageReader<RequestHead> {
     this.#tidiesAuthority = options.tidiesAuthority ?? false;
   }
 
-  protected override readHead(chunk: Buffer, at: number): number {
+  protected override readHead(chunk: SharedBytes, at: number): number {
     const { collector } = this;
     let end = collector.heldBytes === 0 ? collector.takeClean(chunk, at) : -1;
     if (end < 0) {

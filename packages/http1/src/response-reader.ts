@@ -1,3 +1,4 @@
+import type { SharedBytes } from "@headworks/sockets";
 import {
   allowedTrailers,
   checkTrailingBlanks,
@@ -104,7 +105,7 @@ export class ResponseReader extends MessageReader<ResponseHead> {
     super.next();
   }
 
-  protected override readHead(chunk: Buffer, from: number): number {
+  protected override readHead(chunk: SharedBytes, from: number): number {
     const method = this.#method;
     if (method === undefined) throw new Http1Error("unexpected-answer");
     const { collector } = this;
@@ -156,7 +157,7 @@ export class ResponseReader extends MessageReader<ResponseHead> {
     this.#sink.onInformational(head);
   }
 
-  #skipEmptyLines(chunk: Buffer, from: number): number {
+  #skipEmptyLines(chunk: SharedBytes, from: number): number {
     let at = from;
     for (; at < chunk.length; at++) {
       const byte = chunk[at];

@@ -1,3 +1,4 @@
+import type { SharedBytes } from "@headworks/sockets";
 import {
   RequestReader,
   ResponseReader,
@@ -50,7 +51,7 @@ class RecordingSink<Head extends RequestHead | ResponseHead> {
     this.recording.messages.push({ head, body: "", trailers: undefined, ended: false });
   }
 
-  onData(data: Buffer): void {
+  onData(data: SharedBytes): void {
     if (data.length === 0) throw new Error("empty data");
     const message = this.#open();
     if (message.trailers !== undefined) throw new Error("data behind the trailers");

@@ -183,7 +183,7 @@ test("content that is lent may be changed behind the call, whatever of it still 
   tested.onStream = ({ stream }) => {
     stream.sendSection(OK, false);
     const lent = Buffer.alloc(5);
-    for (const letter of ["a", "b", "c"]) stream.write(lent.fill(letter), true);
+    for (const letter of ["a", "b", "c"]) stream.writeShared(lent.fill(letter));
     lent.fill("x");
     stream.end();
   };

@@ -1,4 +1,4 @@
-import { trackExternalMemory } from "@headworks/sockets";
+import { type SharedBytes, trackExternalMemory } from "@headworks/sockets";
 import { FLOW_CONTROL_ERROR, NO_ERROR, PROTOCOL_ERROR, REFUSED_STREAM } from "./codes.ts";
 import { FIRST_WINDOW_BYTES, MAX_WINDOW_BYTES, type ReceiveWindow } from "./flow-control.ts";
 import type { FrameBudget } from "./flood-limits.ts";
@@ -164,16 +164,19 @@ export class Http2Stream {
     if (isEnd) this.sentEnd();
   }
 
-  /**
-   * Queues content by reference; it must not be changed until it was sent. `isShared`: it may be changed after the
-   * call, so whatever cannot be sent at once is copied.
-   */
-  write(piece: Buffer, isShared = false): void {
+  /** Queues content by reference; it must not be changed until it was sent. */
+  write(piece: Buffer): void {
     if (this.#isDetached || this.#isEnding || piece.length === 0) return;
     this.#queue.push(piece);
     this.waitingBytes += piece.length;
     this.#carrier.pump(this);
-    if (isShared && this.waitingBytes > 0) this.#keepLast();
+  }
+
+  /** Sends content and copies the part that cannot be sent at once. */
+  writeShared(piece: SharedBytes): void {
+    if (this.#isDetached || this.#isEnding) return;
+    this.write(piece as Buffer);
+    if (this.waitingBytes > 0) this.#keepLast();
   }
 
   /** Ends the writing side, optionally with trailers. */

@@ -175,7 +175,7 @@ test("a second larger piece in one turn goes behind the first, and one that is t
   const receiver = new Receiver();
   const writer = new BatchedWriter(receiver);
   const whole = Buffer.alloc(200_000, "z");
-  for (const letter of ["a", "b"]) writer.chunk(Buffer.alloc(PIECE_BYTES, letter));
+  for (const letter of ["a", "b"]) writer.bytes(Buffer.alloc(PIECE_BYTES, letter), "4000\r\n", "\r\n");
   writer.bytes(whole);
   writer.text("end");
   writer.flushSoon();
@@ -287,7 +287,7 @@ for (const [isChunked, isSecure] of [
         sent.update(isChunked ? `${head}${piece.length.toString(16)}\r\n` : head).update(piece);
         if (isChunked) sent.update("\r\n");
         writer.text(head);
-        if (isChunked) writer.chunk(piece);
+        if (isChunked) writer.bytes(piece, `${piece.length.toString(16)}\r\n`, "\r\n");
         else writer.bytes(piece);
         memory.fill(0);
         if ((round + at) % 3 === 0) writer.flush();

@@ -1,9 +1,9 @@
 import { Socket } from "node:net";
 import type { Writable } from "node:stream";
 import { TLSSocket } from "node:tls";
-import { CHUNK_END, chunkPrefix } from "@headworks/http1";
 import { acquireBuffer, POOLED_BUFFER_BYTES, releaseBuffer } from "./buffer-pool.ts";
 import { allocSlice, MAX_SHARED_SLICE_BYTES, trackExternalMemory } from "./memory.ts";
+import type { SharedBytes } from "./shared-reads.ts";
 
 /** A writer with output to flush at the end of this turn of the event loop. */
 export interface Flushable {
@@ -66,7 +66,7 @@ const MAX_WAITING_CHARACTERS = 65_536;
  * Batches the writes caused by one read, so that a small message leaves in one write. Text is latin1, which can hold
  * any byte. The owner calls {@link flushSoon} at the end of a read and ends its side with {@link end}.
  */
-export class BatchedWriter implements Flushable {
+export class BatchedWriter<Piece extends SharedBytes = Buffer> implements Flushable {
   isWaiting = false;
   readonly #socket: Writable;
   readonly #copies: boolean;
@@ -80,9 +80,14 @@ export class BatchedWriter implements Flushable {
   /** Text behind it. */
   #text = "";
 
+  /** A writer that copies its pieces, since their memory is overwritten after the call. */
+  static copying(socket: Writable): BatchedWriter<SharedBytes> {
+    return new BatchedWriter<SharedBytes>(socket, true);
+  }
+
   /**
-   * `socket` must not read memory after a write has finished; system sockets do not. `copies`: pieces lie in memory
-   * that is overwritten after the call.
+   * `socket` must not read memory after a write has finished; system sockets do not. Pieces are kept by reference
+   * unless `copies`.
    */
   constructor(socket: Writable & { readonly encrypted?: boolean }, copies = false) {
     this.#socket = socket;
@@ -95,23 +100,14 @@ export class BatchedWriter implements Flushable {
     this.#text += text;
   }
 
-  bytes(piece: Buffer): void {
+  /** Writes the piece, between the size line and the line end of a chunk if it is one. */
+  bytes(piece: Piece, prefix = "", suffix = ""): void {
+    this.#text += prefix;
     if (piece.length <= this.#textPieceBytes) {
-      this.#text += piece.toString("latin1");
+      this.#text += piece.toString("latin1") + suffix;
       if (this.#text.length > MAX_WAITING_CHARACTERS) this.flush();
     } else {
-      this.#join(piece, "");
-    }
-  }
-
-  /** Writes the piece as one chunk of a chunked body. */
-  chunk(piece: Buffer): void {
-    this.#text += chunkPrefix(piece.length);
-    if (piece.length <= this.#textPieceBytes) {
-      this.#text += piece.toString("latin1") + CHUNK_END;
-      if (this.#text.length > MAX_WAITING_CHARACTERS) this.flush();
-    } else {
-      this.#join(piece, CHUNK_END);
+      this.#join(piece, suffix);
     }
   }
 
@@ -140,14 +136,14 @@ export class BatchedWriter implements Flushable {
   }
 
   /** Buffers the piece between the text before it and `suffix`. */
-  #join(piece: Buffer, suffix: string): void {
+  #join(piece: Piece, suffix: string): void {
     const isApart = piece.length > JOINED_PIECE_BYTES;
     if (isApart) this.flush();
     else if (this.#large !== undefined) this.#writeLarge(this.#large);
     const text = this.#text;
     this.#text = "";
     if (isApart || (text === "" && suffix === "" && !this.#copies)) {
-      this.#large = this.#copies ? Buffer.from(piece) : piece;
+      this.#large = this.#copies ? Buffer.from(piece) : (piece as SharedBytes as Buffer);
       this.#text = suffix;
       if (this.#copies) trackExternalMemory(piece.length);
     } else {

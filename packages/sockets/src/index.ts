@@ -11,4 +11,4 @@ export {
   type Timed,
 } from "./connection-set.ts";
 export { MinimumRate, takenBytes, type RateRule } from "./minimum-rate.ts";
-export { keptBytes, shareReadBuffer, ownBytes, sharedReads } from "./shared-reads.ts";
+export { SharedBytes, shareReadBuffer, sharedReads } from "./shared-reads.ts";

@@ -4,7 +4,7 @@ import { connect, createServer, type AddressInfo, type Server, type Socket } fro
 import { PassThrough } from "node:stream";
 import { test } from "node:test";
 import { waitUntil } from "@headworks/testkit";
-import { keptBytes, shareReadBuffer, ownBytes } from "./shared-reads.ts";
+import { SharedBytes, shareReadBuffer } from "./shared-reads.ts";
 
 async function acceptedPair(
   server: Server = createServer({ allowHalfOpen: true, pauseOnConnect: true }),
@@ -17,7 +17,7 @@ async function acceptedPair(
 }
 
 /** Resolves once `text` was received. */
-function collector(): { readonly take: (bytes: Buffer) => void; readonly until: (text: string) => Promise<void> } {
+function collector(): { readonly take: (bytes: SharedBytes) => void; readonly until: (text: string) => Promise<void> } {
   let came = "";
   let check = (): void => undefined;
   return {
@@ -35,24 +35,29 @@ function collector(): { readonly take: (bytes: Buffer) => void; readonly until: 
   };
 }
 
-test("lent reads lie in the same memory, until they are not lent any more", async () => {
+test("shared reads lie in the same memory until sharing ends", async () => {
   const [accepted, client, server] = await acceptedPair();
-  const stopSharing = shareReadBuffer(accepted);
-  const read = async (text: string): Promise<Buffer> => {
+  let received = (_: SharedBytes): void => undefined;
+  const receive = (chunk: SharedBytes): void => received(chunk);
+  const stopSharing = shareReadBuffer(accepted, receive);
+  accepted.on("data", receive);
+  const read = async (text: string): Promise<SharedBytes> => {
     client.write(text);
-    const [chunk] = (await once(accepted, "data")) as [Buffer];
+    const chunk = await new Promise<SharedBytes>((resolve) => {
+      received = resolve;
+    });
     assert.equal(chunk.toString(), text);
     return chunk;
   };
   accepted.resume();
-  const lent = await read("first");
-  const owned = ownBytes(lent);
+  const shared = await read("first");
+  const owned = SharedBytes.copy(shared);
   await read("other");
-  assert.deepEqual([lent.toString(), owned.toString()], ["other", "first"]);
-  assert.deepEqual([ownBytes(owned), keptBytes(owned)], [owned, owned]);
+  assert.deepEqual([shared.toString(), owned.toString()], ["other", "first"]);
+  assert.deepEqual([SharedBytes.copy(owned), SharedBytes.copyAlone(owned)], [owned, owned]);
   assert.equal(owned.buffer.byteLength, 5, "small pieces hold on to nothing else");
-  const large = ownBytes(await read("x".repeat(2000)));
-  const waiting = keptBytes(await read("y".repeat(2000)));
+  const large = SharedBytes.copy(await read("x".repeat(2000)));
+  const waiting = SharedBytes.copyAlone(await read("y".repeat(2000)));
   await read("other");
   assert.deepEqual([large.toString(), waiting.toString()], ["x".repeat(2000), "y".repeat(2000)]);
   assert.equal(waiting.buffer.byteLength, 2000, "what waits holds on to nothing else");
@@ -65,10 +70,20 @@ test("lent reads lie in the same memory, until they are not lent any more", asyn
   server.close();
 });
 
-test("a paused socket whose reads are lent keeps what comes, up to its high-water mark, and notices a reset", async () => {
+test("keeping shared bytes without a copy does not compile", () => {
+  const shared: SharedBytes = Buffer.from("own bytes are accepted");
+  // @ts-expect-error: shared bytes are no Buffer
+  const kept: Buffer = shared;
+  // @ts-expect-error: nor is a part of them
+  const piece: Buffer = shared.subarray(1);
+  assert.deepEqual([SharedBytes.copy(shared), SharedBytes.copyAlone(shared)], [kept, kept]);
+  assert.deepEqual(SharedBytes.concat(shared, piece).toString(), "own bytes are acceptedwn bytes are accepted");
+});
+
+test("a paused socket with shared reads keeps received bytes, up to its high-water mark, and notices a reset", async () => {
   const [accepted, client, server] = await acceptedPair();
-  shareReadBuffer(accepted);
   const { take, until } = collector();
+  shareReadBuffer(accepted, take);
   accepted.on("data", take);
   accepted.resume();
   client.write("abc");
@@ -86,9 +101,9 @@ test("a paused socket whose reads are lent keeps what comes, up to its high-wate
   server.close();
 });
 
-test("streams that are no sockets of the system are not changed by lending", () => {
+test("streams without a system handle are not changed by sharing", () => {
   const stream = new PassThrough();
   const names = Reflect.ownKeys(stream);
-  shareReadBuffer(stream)();
+  shareReadBuffer(stream, () => undefined)();
   assert.deepEqual(Reflect.ownKeys(stream), names);
 });

@@ -13,16 +13,17 @@ import {
   type RequestHead,
   RequestReader,
   responseHeadText,
+  CHUNK_END,
+  chunkPrefix,
 } from "@headworks/http1";
 import { beginsAsHttp2 } from "@headworks/http2";
 import {
   BatchedWriter,
   type ByteSocket,
   cutConnection,
-  keptBytes,
   Linger,
   NOT_IN_SET,
-  ownBytes,
+  SharedBytes,
   shareReadBuffer,
   type Timed,
   trackExternalMemory,
@@ -108,7 +109,7 @@ class Http1Response {
   }
 
   data(piece: Buffer): void {
-    if (this.#framing?.kind === "chunked") this.#writer.chunk(piece);
+    if (this.#framing?.kind === "chunked") this.#writer.bytes(piece, chunkPrefix(piece.length), CHUNK_END);
     else this.#writer.bytes(piece);
   }
 
@@ -180,7 +181,7 @@ export class HttpConnection implements ExchangeClient, Timed {
   readonly #reader: RequestReader;
   #exchange: HttpExchange | undefined;
   #connectHead: RequestHead | undefined;
-  #held: Buffer | undefined;
+  #held: SharedBytes | undefined;
   /** Set from the second request on: a reused connection is worth the set-up and rarely becomes a tunnel. */
   #stopSharing: (() => void) | undefined;
   #isWorking = false;
@@ -214,7 +215,7 @@ export class HttpConnection implements ExchangeClient, Timed {
         onHead: (head) => this.#onHead(head),
         onData: (piece) => {
           this.#state.requestData();
-          this.#exchange?.onRequestData(ownBytes(piece));
+          this.#exchange?.onRequestData(SharedBytes.copy(piece));
         },
         onTrailers: (fields) => this.#exchange?.onRequestTrailers(fields),
         onEnd: () => {
@@ -311,7 +312,7 @@ export class HttpConnection implements ExchangeClient, Timed {
       case "read":
         this.#reader.next();
         this.#reader.resume();
-        this.#stopSharing ??= shareReadBuffer(this.#socket);
+        this.#stopSharing ??= shareReadBuffer(this.#socket, this.#onData);
         this.touch();
         if (!this.#isWorking) this.#work();
         return;
@@ -338,7 +339,7 @@ export class HttpConnection implements ExchangeClient, Timed {
     this.#writer.text(responseHeadText(101, reason, switchFields(fields)));
     this.#state.tunnelStarted();
     this.#writer.flush();
-    const first = this.#held;
+    const first = this.#held && SharedBytes.copyAlone(this.#held);
     this.#held = undefined;
     this.#exchange = undefined;
     this.#release();
@@ -399,16 +400,18 @@ export class HttpConnection implements ExchangeClient, Timed {
     this.#exchange.start();
   }
 
-  readonly #onData = (chunk: Buffer): void => {
+  readonly #onData = (chunk: SharedBytes): void => {
     if (this.#linger.isOn) return this.#linger.renew(this);
     if (this.#stopSharing === undefined) trackExternalMemory(chunk.length);
-    this.#held = this.#held ? Buffer.concat([this.#held, chunk]) : chunk;
-    if (!this.#hasReceived && this.#handover && this.#mayBeHttp2(this.#held, this.#handover)) return;
-    const isFirst = !this.#hasReceived;
-    this.#hasReceived = true;
-    if (isFirst && mayBeForeign(this.#base) && isForeignToHttp1(this.#held)) return this.#endForeign();
+    this.#held = this.#held ? SharedBytes.concat(this.#held, chunk) : chunk;
+    if (!this.#hasReceived) {
+      const first = SharedBytes.copyAlone(this.#held);
+      if (this.#handover && this.#mayBeHttp2(first, this.#handover)) return;
+      this.#hasReceived = true;
+      if (mayBeForeign(this.#base) && isForeignToHttp1(first)) return this.#endForeign();
+    }
     if (!this.#isWorking) this.#work();
-    if (this.#held !== undefined) this.#held = keptBytes(this.#held);
+    if (this.#held !== undefined) this.#held = SharedBytes.copyAlone(this.#held);
     this.#setDeadline();
   };
 
@@ -478,7 +481,7 @@ export class HttpConnection implements ExchangeClient, Timed {
   }
 
   #handOver(head: RequestHead): void {
-    const first = this.#held && keptBytes(this.#held);
+    const first = this.#held && SharedBytes.copyAlone(this.#held);
     this.#held = undefined;
     this.#state.tunnelStarted();
     // The previous response may still be queued for the end of the turn, and the new owner writes directly to the

@@ -13,7 +13,7 @@ import {
   setFraming,
 } from "@headworks/http1";
 import type { Framing, ResponseHead } from "@headworks/http1";
-import type { ByteSocket } from "@headworks/sockets";
+import { SharedBytes, type ByteSocket } from "@headworks/sockets";
 import { stageTimings } from "#exchange/exchange.ts";
 import type { ExchangeView } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
@@ -80,7 +80,7 @@ export class Sending {
         onHead: (head) => {
           this.#head = head;
         },
-        onData: (piece) => options.onBody?.(piece),
+        onData: (piece) => options.onBody?.(SharedBytes.copy(piece)),
         onTrailers: () => undefined,
         onEnd: () => {
           this.#isReadToEnd = true;

@@ -13,8 +13,10 @@ import {
   type ResponseHead,
   ResponseReader,
   UpstreamState,
+  CHUNK_END,
+  chunkPrefix,
 } from "@headworks/http1";
-import { BatchedWriter, keptBytes, ownBytes, shareReadBuffer, trackExternalMemory } from "@headworks/sockets";
+import { BatchedWriter, SharedBytes, shareReadBuffer, trackExternalMemory } from "@headworks/sockets";
 import type { UpstreamTlsFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import { brokenConnection, clientCertificateNote } from "./connect-failure.ts";
@@ -81,7 +83,7 @@ export class OriginConnection implements Origin {
       {
         onInformational: (head) => this.#handler?.onInformational(head),
         onHead: (head) => this.#onHead(head),
-        onData: (piece) => this.#handler?.onResponseData(ownBytes(piece)),
+        onData: (piece) => this.#handler?.onResponseData(SharedBytes.copy(piece)),
         onTrailers: (fields) => this.#handler?.onResponseTrailers(fields),
         onEnd: () => {
           this.#responseEnded = !this.#isSwitching;
@@ -145,7 +147,7 @@ export class OriginConnection implements Origin {
   }
 
   sendData(piece: Buffer): void {
-    if (this.#isChunked) this.#writer.chunk(piece);
+    if (this.#isChunked) this.#writer.bytes(piece, chunkPrefix(piece.length), CHUNK_END);
     else this.#writer.bytes(piece);
   }
 
@@ -205,7 +207,7 @@ export class OriginConnection implements Origin {
     this.#handler?.onResponseHead(head);
   }
 
-  readonly #onData = (chunk: Buffer): void => {
+  readonly #onData = (chunk: SharedBytes): void => {
     if (this.#stopSharing === undefined) trackExternalMemory(chunk.length);
     if (this.firstByteMs === 0) this.firstByteMs = performance.now();
     if (this.#state.bytesArrived() === "destroy") {
@@ -215,7 +217,7 @@ export class OriginConnection implements Origin {
     this.#read(chunk);
   };
 
-  #read(chunk: Buffer): void {
+  #read(chunk: SharedBytes): void {
     const handler = this.#handler;
     try {
       this.#readResponse(chunk);
@@ -230,18 +232,18 @@ export class OriginConnection implements Origin {
     }
   }
 
-  #readResponse(chunk: Buffer): void {
+  #readResponse(chunk: SharedBytes): void {
     const at = this.#reader.read(chunk);
     if (this.#proxyFailure) return this.#lose(this.#proxyFailure);
     if (this.#protocolError) return this.#refuse(this.#protocolError);
     const hasRest = at < chunk.length;
     if (this.#isSwitching) {
-      if (hasRest) this.#held = keptBytes(chunk.subarray(at));
+      if (hasRest) this.#held = SharedBytes.copyAlone(chunk.subarray(at));
       this.#handler?.onProtocolSwitched();
       return;
     }
     if (this.#reader.isPaused && !this.#responseEnded) {
-      if (hasRest) this.#held = keptBytes(chunk.subarray(at));
+      if (hasRest) this.#held = SharedBytes.copyAlone(chunk.subarray(at));
       this.#handler?.onResponseBatch();
       return;
     }
@@ -259,7 +261,7 @@ export class OriginConnection implements Origin {
       this.#socket.destroy();
     } else {
       this.#reader.next();
-      this.#stopSharing ??= shareReadBuffer(this.#socket);
+      this.#stopSharing ??= shareReadBuffer(this.#socket, this.#onData);
     }
     // The paused response has ended: resume, so that an idle connection notices its end.
     if (this.#reader.isPaused) this.release();

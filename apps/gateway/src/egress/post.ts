@@ -1,3 +1,4 @@
+import { SharedBytes } from "@headworks/sockets";
 import type { Socket } from "node:net";
 import { requestHeadText, ResponseReader, type RawFields, type ResponseHead } from "@headworks/http1";
 import type { EgressDialer, EgressPurpose } from "./egress-dialer.ts";
@@ -135,12 +136,12 @@ class Exchange {
     this.#response();
   }
 
-  #onData(piece: Buffer): void {
+  #onData(piece: SharedBytes): void {
     this.#sizeBytes += piece.length;
     if (this.#sizeBytes > this.#request.maxBodyBytes) {
       this.#fail(new EgressError("answer_too_large", "The response body is too large"));
     } else if (this.#request.needsBody) {
-      this.#pieces.push(Buffer.from(piece));
+      this.#pieces.push(SharedBytes.copyAlone(piece));
     }
   }
 

@@ -13,11 +13,13 @@ import {
   responseHeadText,
   type ResponseStart,
   setFraming,
+  CHUNK_END,
+  chunkPrefix,
 } from "@headworks/http1";
 import {
   BatchedWriter,
   cutConnection,
-  keptBytes,
+  SharedBytes,
   Linger,
   NOT_IN_SET,
   shareReadBuffer,
@@ -32,10 +34,10 @@ import { type ConnectionServices, HALF_CLOSED_MS, type OpenConnection } from "./
 
 /** Writes the responses of a client connection one after the other. */
 class Http1ResponseWriter {
-  readonly #writer: BatchedWriter;
+  readonly #writer: BatchedWriter<SharedBytes>;
   #isChunked = false;
 
-  constructor(writer: BatchedWriter) {
+  constructor(writer: BatchedWriter<SharedBytes>) {
     this.#writer = writer;
   }
 
@@ -55,8 +57,8 @@ class Http1ResponseWriter {
     this.#writer.text(responseHeadText(status, reason, fields));
   }
 
-  data(piece: Buffer): void {
-    if (this.#isChunked) this.#writer.chunk(piece);
+  data(piece: SharedBytes): void {
+    if (this.#isChunked) this.#writer.bytes(piece, chunkPrefix(piece.length), CHUNK_END);
     else this.#writer.bytes(piece);
   }
 
@@ -85,12 +87,12 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
   readonly #listener: ListenerFacts;
   readonly #peer: Peer;
   readonly #socket: Socket;
-  readonly #writer: BatchedWriter;
+  readonly #writer: BatchedWriter<SharedBytes>;
   readonly #response: Http1ResponseWriter;
   readonly #state = new DownstreamState();
   readonly #reader: RequestReader;
   #head: RequestHead | undefined;
-  #held: Buffer | undefined;
+  #held: SharedBytes | undefined;
   #isWorking = false;
   readonly #linger = new Linger();
   readonly #pace: ClientPace;
@@ -112,8 +114,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     this.#listener = listener;
     this.#peer = peer;
     this.#socket = socket;
-    // Response pieces of upstreams lie in one buffer that is reused for each read.
-    this.#writer = new BatchedWriter(socket, true);
+    this.#writer = BatchedWriter.copying(socket);
     this.#response = new Http1ResponseWriter(this.#writer);
     this.deadlineMs = turnMs() + services.timeouts.headMs;
     this.#reader = new RequestReader(
@@ -141,7 +142,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
       services.limits,
     );
     services.deadlines.add(this);
-    this.#stopSharing = shareReadBuffer(socket);
+    this.#stopSharing = shareReadBuffer(socket, this.#onData);
     // The listener handles errors of accepted sockets; "close" follows and cleans up.
     socket.on("data", this.#onData);
     socket.on("end", this.#onEnd);
@@ -218,7 +219,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     this.#response.head(status, reason, fields, this.#state.responseStarted(framing));
   }
 
-  sendData(piece: Buffer): void {
+  sendData(piece: SharedBytes): void {
     this.#response.data(piece);
   }
 
@@ -265,7 +266,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     this.#socket.off("close", this.#onClose);
     this.#socket.pause();
     this.#stopSharing();
-    const bytes = this.#held;
+    const bytes = this.#held && SharedBytes.copyAlone(this.#held);
     this.#held = undefined;
     return { socket: this.#socket, bytes, hasEnded: this.#hasClientEnded || this.#isEndWaiting };
   }
@@ -353,12 +354,12 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     if (this.#head !== undefined) this.#services.request(this.#head, this.#listener, this.#peer, this.#startedMs, this);
   }
 
-  readonly #onData = (chunk: Buffer): void => {
+  readonly #onData = (chunk: SharedBytes): void => {
     if (this.#linger.isOn) return this.#linger.renew(this);
     const wasHeldBack = this.#isHeldBack;
-    this.#held = this.#held ? Buffer.concat([this.#held, chunk]) : chunk;
+    this.#held = this.#held ? SharedBytes.concat(this.#held, chunk) : chunk;
     if (!this.#isWorking) this.#work();
-    if (this.#held !== undefined) this.#held = keptBytes(this.#held);
+    if (this.#held !== undefined) this.#held = SharedBytes.copyAlone(this.#held);
     // Bytes that arrive while the client is paused do not extend its deadline.
     if (!wasHeldBack) this.#setDeadline();
   };

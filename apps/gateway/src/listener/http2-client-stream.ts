@@ -10,7 +10,7 @@ import {
   type Http2Stream,
   type StreamHandler,
 } from "@headworks/http2";
-import { NOT_IN_SET, turnMs, type Timed } from "@headworks/sockets";
+import { NOT_IN_SET, type SharedBytes, turnMs, type Timed } from "@headworks/sockets";
 import type { ClientHandler, ClientStream } from "#request/client-stream.ts";
 import { ClientPace } from "./client-pace.ts";
 import type { ConnectionServices, ReceivedHead } from "./connection-services.ts";
@@ -112,9 +112,9 @@ export class Http2ClientStream implements ClientStream, StreamHandler, Timed {
     this.#sendSection(section, this.#isBodiless);
   }
 
-  sendData(piece: Buffer): void {
+  sendData(piece: SharedBytes): void {
     // Response pieces of upstreams lie in one buffer that is reused for each read.
-    if (!this.#isBodiless) this.#stream.write(piece, true);
+    if (!this.#isBodiless) this.#stream.writeShared(piece);
   }
 
   sendEnd(trailers?: RawFields): void {

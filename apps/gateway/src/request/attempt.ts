@@ -1,3 +1,4 @@
+import type { SharedBytes } from "@headworks/sockets";
 import type { UpstreamTimeouts } from "@headworks/gateway-contract";
 import type { RawFields, ResponseHead } from "@headworks/http1";
 import type {
@@ -28,7 +29,7 @@ export interface AttemptOwner {
   informed(head: ResponseHead): void;
   /** The response head arrived. The rest follows unless the attempt is discarded in this call. */
   answered(attempt: Attempt, head: ResponseHead): void;
-  data(piece: Buffer): void;
+  readonly data: (piece: SharedBytes) => void;
   trailers(fields: RawFields): void;
   batch(): void;
   ended(): void;
@@ -152,7 +153,7 @@ export class Attempt implements ResponseHandler, ExchangeWaiter {
     if (gapMs !== undefined && this.#isAnswering && head.status !== 101) this.#watchGaps(gapMs);
   }
 
-  onResponseData(piece: Buffer): void {
+  onResponseData(piece: SharedBytes): void {
     if (this.#phase === "answering") this.#parts.owner.data(piece);
     else this.#discardedBytes += piece.length;
   }

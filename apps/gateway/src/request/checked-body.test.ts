@@ -4,7 +4,7 @@ import { CHUNKED, lengthFraming, NO_BODY, type Framing } from "@headworks/http1"
 import fc from "fast-check";
 import { CheckedBody } from "./proxied-request.ts";
 import type { ClientHandler } from "./client-stream.ts";
-import type { Refusal } from "./phases.ts";
+import type { BodyCheck } from "./phases.ts";
 
 interface Seen {
   body: string;
@@ -41,7 +41,7 @@ function recorder(): ClientHandler & Seen {
 }
 
 /** Accepts one body only. */
-function only(expected: string): { onData: (piece: Buffer) => void; onEnd: () => Refusal | undefined } {
+function only(expected: string): BodyCheck {
   let seen = "";
   return {
     onData: (piece) => (seen += piece.toString("latin1")),

@@ -1,3 +1,4 @@
+import type { SharedBytes } from "@headworks/sockets";
 import type { X509Certificate } from "node:crypto";
 import type { Framing, RawFields } from "@headworks/http1";
 import type { TunnelEnd } from "./join-sockets.ts";
@@ -20,7 +21,7 @@ export interface Peer {
 
 /** Events on the client's side of a request. Never called from inside a call to {@link ClientStream}. */
 export interface ClientHandler {
-  onBodyData(piece: Buffer): void;
+  readonly onBodyData: (piece: SharedBytes) => void;
   onBodyTrailers(fields: RawFields): void;
   onBodyEnd(): void;
   /** One read is processed: flush the resulting output. */
@@ -50,7 +51,7 @@ export interface ClientStream {
   sendInformational(status: number, reason: string, fields: RawFields): void;
   /** Starts the response; `fields` must not contain hop-by-hop and framing fields, which the stream adds. */
   sendHead(status: number, reason: string, fields: RawFields, framing: Framing): void;
-  sendData(piece: Buffer): void;
+  readonly sendData: (piece: SharedBytes) => void;
   /** Ends the response. After a body of known length only HTTP/2 can carry trailers. */
   sendEnd(trailers?: RawFields): void;
   /**

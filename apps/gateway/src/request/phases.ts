@@ -1,3 +1,4 @@
+import type { SharedBytes } from "@headworks/sockets";
 import type { Transform } from "node:stream";
 import type { ErrorCode } from "@headworks/gateway-contract";
 import type { Framing, RawFields } from "@headworks/http1";
@@ -35,7 +36,7 @@ export interface Gate {
 /** Checks the request body on its way to the upstream, which gets the end only if the check passes. */
 export interface BodyCheck {
   /** `piece` is valid during the call only. */
-  onData(piece: Buffer): void;
+  readonly onData: (piece: SharedBytes) => void;
   /** The body is complete. A refusal is sent if no response was started; otherwise the response is aborted. */
   onEnd(): Refusal | undefined;
 }
@@ -107,7 +108,7 @@ export interface ResponseStore {
 }
 
 export interface ResponseCapture {
-  data(piece: Buffer): void;
+  readonly data: (piece: SharedBytes) => void;
   end(): void;
   abandon(): void;
 }

@@ -1,3 +1,4 @@
+import type { SharedBytes } from "@headworks/sockets";
 import type { Logger } from "pino";
 import { type ErrorCode, namedMethods } from "@headworks/gateway-contract";
 import { fieldValue, isLastRecipient, NO_BODY, type RawFields, tracedRequest } from "@headworks/http1";
@@ -30,7 +31,7 @@ class NoClient implements ClientStream {
     this.handler = undefined;
   }
 
-  sendData(piece: Buffer): void {
+  sendData(piece: SharedBytes): void {
     this.#bytes += piece.length;
     // Deferred: must not run inside a call to this stream.
     if (this.#bytes > MAX_BYTES) setImmediate(() => this.#giveUp());

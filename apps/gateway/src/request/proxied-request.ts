@@ -7,7 +7,7 @@ import {
 } from "@headworks/gateway-contract";
 import { isGrpc, reasonPhrase } from "@headworks/http-fields";
 import { fieldValue, type Framing, hasBody, isIdempotent, type RawFields, type ResponseHead } from "@headworks/http1";
-import type { BufferBudget } from "@headworks/sockets";
+import type { BufferBudget, SharedBytes } from "@headworks/sockets";
 import type { EndpointPool, UpstreamExchange, UpstreamFailure } from "#upstream/upstream-exchange.ts";
 import type { EndpointState, PickKey, UpstreamGroup } from "#upstream/upstream-group.ts";
 import { Attempt, type AttemptFailure, type AttemptOwner } from "./attempt.ts";
@@ -49,7 +49,7 @@ export class CheckedBody implements ClientHandler {
     return check === undefined || !hasBody(framing) ? next : new CheckedBody(next, check, framing);
   }
 
-  onBodyData(piece: Buffer): void {
+  onBodyData(piece: SharedBytes): void {
     this.#check.onData(piece);
     this.#leftBytes -= piece.length;
     if (this.#leftBytes > 0 || piece.length === 0) return this.#next.onBodyData(piece);
@@ -392,7 +392,7 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
     this.#body?.forget();
   }
 
-  onBodyData(piece: Buffer): void {
+  onBodyData(piece: SharedBytes): void {
     const body = this.#body;
     if (body === undefined || body.data(piece)) return;
     // The upstream must not take the partial body for a complete one.
@@ -477,7 +477,7 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
     if (upstream !== undefined) upstream.endpoint = attempt.endpoint.key;
   }
 
-  data(piece: Buffer): void {
+  data(piece: SharedBytes): void {
     this.#capture?.data(piece);
     this.#delivery.data(piece);
   }

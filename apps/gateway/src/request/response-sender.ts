@@ -2,7 +2,7 @@ import type { Transform } from "node:stream";
 import { type ErrorCode, ERRORS } from "@headworks/gateway-contract";
 import { reasonPhrase } from "@headworks/http-fields";
 import { CHUNKED, fieldValue, type Framing, lengthFraming, NO_BODY, type RawFields } from "@headworks/http1";
-import { trackExternalMemory } from "@headworks/sockets";
+import { type SharedBytes, trackExternalMemory } from "@headworks/sockets";
 import type { ClientHandler, ClientStream } from "./client-stream.ts";
 import type { RequestContext } from "./context.ts";
 import { type RequestIdField, X_REQUEST_ID } from "./forwarded-fields.ts";
@@ -145,7 +145,7 @@ export class ResponseSender implements ClientHandler {
     return sent;
   }
 
-  data(piece: Buffer): void {
+  data(piece: SharedBytes): void {
     if (this.#filter !== undefined) {
       // The memory of the piece is reused for the next read.
       this.#isFilterFull = !this.#filter.write(Buffer.from(piece));

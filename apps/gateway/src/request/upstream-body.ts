@@ -1,5 +1,5 @@
 import type { RawFields } from "@headworks/http1";
-import type { BufferBudget } from "@headworks/sockets";
+import type { BufferBudget, SharedBytes } from "@headworks/sockets";
 import type { UpstreamExchange } from "#upstream/upstream-exchange.ts";
 import type { ClientStream } from "./client-stream.ts";
 
@@ -102,7 +102,7 @@ export class UpstreamBody {
   }
 
   /** A piece from the client; false if the body exceeds its limit. */
-  data(piece: Buffer): boolean {
+  data(piece: SharedBytes): boolean {
     this.#sizeBytes += piece.length;
     if (this.#sizeBytes > this.#limitBytes) return false;
     if (this.#kept !== undefined) {

@@ -1,6 +1,6 @@
 import { connect, type Socket } from "node:net";
 import { connect as connectTls, TLSSocket, type SecureContext } from "node:tls";
-import { shareReadBuffer, readPastBrokenWrites, sharedReads } from "@headworks/sockets";
+import { type SharedBytes, shareReadBuffer, readPastBrokenWrites, sharedReads } from "@headworks/sockets";
 
 interface EndpointTls {
   readonly context: SecureContext | undefined;
@@ -28,8 +28,7 @@ export interface AttemptHandler {
 
 /** Over TLS the socket is paused. */
 export interface ConnectionHandler extends AttemptHandler {
-  /** Received bytes; without TLS they lie in memory that the next read overwrites. */
-  received(bytes: Buffer): void;
+  readonly received: (bytes: SharedBytes) => void;
 }
 
 /** Idle time before TCP keep-alive probes. */
@@ -118,8 +117,9 @@ function secureTargetOf(options: EndpointConnectionOptions, { context, serverNam
 function openSecure(options: EndpointConnectionOptions, tls: EndpointTls, handler: ConnectionHandler): Socket {
   const socket = connectTls(secureTargetOf(options, tls, "http/1.1"));
   // Not with `onread`: bytes that TLS has read still arrive after a pause, and a stream buffers them.
-  socket.once("secureConnect", () => shareReadBuffer(socket));
-  socket.on("data", (bytes: Buffer) => handler.received(bytes));
+  const receive = (bytes: SharedBytes): void => handler.received(bytes);
+  socket.once("secureConnect", () => shareReadBuffer(socket, receive));
+  socket.on("data", receive);
   socket.pause();
   return socket;
 }

@@ -10,8 +10,10 @@ import {
   type Framing,
   type Http1Error,
   type RawFields,
+  CHUNK_END,
+  chunkPrefix,
 } from "@headworks/http1";
-import { BatchedWriter } from "@headworks/sockets";
+import { BatchedWriter, SharedBytes } from "@headworks/sockets";
 import type { ResponseHandler, UpstreamExchange, UpstreamFailure } from "./upstream-exchange.ts";
 
 /** What a connection tells its pool. */
@@ -60,7 +62,7 @@ export class Http1Exchange implements UpstreamExchange {
   keepAliveMs = Number.POSITIVE_INFINITY;
   readonly #authority: string;
   readonly #owner: ConnectionOwner;
-  readonly #writer: BatchedWriter;
+  readonly #writer: BatchedWriter<SharedBytes>;
   readonly #state = new UpstreamState();
   readonly #reader: ResponseReader;
   #handler: ResponseHandler | undefined;
@@ -91,8 +93,7 @@ export class Http1Exchange implements UpstreamExchange {
     this.socket = socket;
     this.#authority = authority;
     this.#owner = owner;
-    // Body pieces of clients lie in one buffer that is reused for each read.
-    this.#writer = new BatchedWriter(socket, true);
+    this.#writer = BatchedWriter.copying(socket);
     this.#reader = new ResponseReader(
       {
         onInformational: (head) => this.#handler?.onInformational(head),
@@ -159,8 +160,8 @@ export class Http1Exchange implements UpstreamExchange {
     }
   }
 
-  sendData(piece: Buffer): void {
-    if (this.#isChunked) this.#writer.chunk(piece);
+  sendData(piece: SharedBytes): void {
+    if (this.#isChunked) this.#writer.bytes(piece, chunkPrefix(piece.length), CHUNK_END);
     else this.#writer.bytes(piece);
   }
 
@@ -255,9 +256,8 @@ export class Http1Exchange implements UpstreamExchange {
     return { socket: this.socket, bytes, receive };
   }
 
-  /** Received bytes. They may lie in memory that the next read overwrites, so whatever outlives this call is copied. */
-  receive(chunk: Buffer): void {
-    if (this.#tunnelReceiver !== undefined) return this.#tunnelReceiver(Buffer.from(chunk));
+  receive(chunk: SharedBytes): void {
+    if (this.#tunnelReceiver !== undefined) return this.#tunnelReceiver(SharedBytes.copyAlone(chunk));
     if (this.#state.bytesArrived() === "destroy") {
       this.socket.destroy();
       return;
@@ -266,7 +266,7 @@ export class Http1Exchange implements UpstreamExchange {
     this.#read(chunk);
   }
 
-  #read(chunk: Buffer): void {
+  #read(chunk: SharedBytes): void {
     const handler = this.#handler;
     try {
       this.#readResponse(chunk);
@@ -280,19 +280,19 @@ export class Http1Exchange implements UpstreamExchange {
     }
   }
 
-  #readResponse(chunk: Buffer): void {
+  #readResponse(chunk: SharedBytes): void {
     const at = this.#reader.read(chunk);
     // Set from inside a call to the handler.
     if (this.#isAbandoned) return;
     if (this.#protocolError) return this.#refuse(this.#protocolError);
     const hasRest = at < chunk.length;
     if (this.#isSwitching) {
-      if (hasRest) this.#held = Buffer.from(chunk.subarray(at));
+      if (hasRest) this.#held = SharedBytes.copyAlone(chunk.subarray(at));
       this.#handler?.onSwitched();
       return;
     }
     if (!this.#responseEnded) {
-      if (hasRest) this.#held = Buffer.from(chunk.subarray(at));
+      if (hasRest) this.#held = SharedBytes.copyAlone(chunk.subarray(at));
       this.#handler?.onResponseBatch();
       return;
     }

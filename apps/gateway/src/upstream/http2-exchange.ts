@@ -1,3 +1,4 @@
+import type { SharedBytes } from "@headworks/sockets";
 import { appendHttp2Fields, isGrpc, reasonPhrase, withoutPseudoFields } from "@headworks/http-fields";
 import {
   allowedTrailers,
@@ -81,9 +82,9 @@ export class Http2Exchange implements UpstreamExchange, StreamHandler {
     }
   }
 
-  sendData(piece: Buffer): void {
+  sendData(piece: SharedBytes): void {
     // Body pieces of clients lie in one buffer that is reused for each read.
-    this.#stream?.write(piece, true);
+    this.#stream?.writeShared(piece);
   }
 
   sendEnd(trailers: RawFields | undefined): void {

@@ -1,3 +1,4 @@
+import type { SharedBytes } from "@headworks/sockets";
 import type { Socket } from "node:net";
 import type { Framing, RawFields, ResponseHead } from "@headworks/http1";
 
@@ -23,7 +24,7 @@ export type UpstreamFailure =
 export interface ResponseHandler {
   onInformational(head: ResponseHead): void;
   onResponseHead(head: ResponseHead): void;
-  onResponseData(piece: Buffer): void;
+  readonly onResponseData: (piece: SharedBytes) => void;
   onResponseTrailers(fields: RawFields): void;
   /** One read is processed: flush the resulting output. */
   onResponseBatch(): void;
@@ -55,7 +56,7 @@ export interface UpstreamExchange {
     readonly upgrade: string | undefined;
     readonly handler: ResponseHandler;
   }): void;
-  sendData(piece: Buffer): void;
+  readonly sendData: (piece: SharedBytes) => void;
   sendEnd(trailers: RawFields | undefined): void;
   /** False: stop producing until `onUpstreamDrain`. */
   flush(): boolean;

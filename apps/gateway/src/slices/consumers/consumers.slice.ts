@@ -1,3 +1,4 @@
+import type { SharedBytes } from "@headworks/sockets";
 import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Logger } from "pino";
 import type { Secret } from "@headworks/contract-kit";
@@ -176,8 +177,8 @@ class BodyDigestCheck implements BodyCheck {
     this.#refused = refused;
   }
 
-  onData(piece: Buffer): void {
-    this.#hash.update(piece);
+  onData(piece: SharedBytes): void {
+    this.#hash.update(piece as Buffer);
   }
 
   onEnd(): Refusal | undefined {
