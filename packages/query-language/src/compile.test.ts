@@ -7,7 +7,7 @@ import { parseQuery } from "./parse.ts";
 import { indexable, needs, type Plan } from "./plan.ts";
 import type { Query } from "./query.ts";
 import { queries, recordOf, records, type RecordFacts } from "../test/random-queries.ts";
-import { interpret } from "./naive-interpreter.ts";
+import { interpret } from "../test/naive-interpreter.ts";
 import type { QueryRecord } from "./record.ts";
 
 const NOW = Date.UTC(2026, 10, 21, 10, 5);

@@ -1,16 +1,141 @@
-import { Evaluation } from "./evaluation.ts";
-import { asksReadableForm, fieldOf, type Field, type TextField } from "./fields.ts";
-import { foldAscii, foldUnicode } from "./fold.ts";
 import { dependsOnReading } from "@headworks/http-fields";
-import { isNumeric, numberKey, parseNumber, type Numeric, parseJsonPath, selectJson } from "@headworks/json";
-import { compileMessages, directionsOf, separateTerms } from "./message-terms.ts";
+import { isNumeric, numberKey, type Numeric, parseJsonPath, parseNumber, selectJson } from "@headworks/json";
+import { compilePattern } from "@headworks/linear-pattern";
+import { asksReadableForm, type Field, fieldOf, type TextField } from "./fields.ts";
 import { compileRanges, inExactRange } from "./numbers.ts";
 import type { FieldTest, Moment, Query, TextValue } from "./query.ts";
-import { READABLE } from "./readable-url.ts";
-import type { QueryRecord } from "./record.ts";
-import { fieldLines, inBothReadings } from "./record-fields.ts";
-import { DIRECTIONS } from "./stream-fields.ts";
-import { compileValue, compileValues, type TextManner, type TextMatch } from "./text-match.ts";
+import {
+  DIRECTIONS,
+  type Direction,
+  Evaluation,
+  fieldLines,
+  foldAscii,
+  foldUnicode,
+  inBothReadings,
+  type QueryRecord,
+  READABLE,
+} from "./record.ts";
+
+/** A compiled comparison. `folded` is the text in lower case when `usesFolded` asks for it, else the text itself. */
+interface TextMatch {
+  readonly usesFolded: boolean;
+  readonly matches: (text: string) => boolean;
+}
+
+/** How the texts of a field are compared. */
+type TextManner = Pick<TextField, "literal" | "fold" | "caseless" | "floating" | "aliases">;
+
+/** The alternative of a value that the alias table of the field knows. */
+export function aliasOf(manner: TextManner, text: string): string {
+  const { aliases } = manner;
+  const key = foldAscii(text);
+  return aliases !== undefined && Object.hasOwn(aliases, key) ? (aliases[key] ?? text) : text;
+}
+
+/** Compiles one value of an everyday comparison. */
+function compileValue(value: TextValue, manner: TextManner): TextMatch {
+  const fold = manner.fold === "ascii" ? foldAscii : foldUnicode;
+  if (value.kind === "pattern") {
+    const pattern = compilePattern(value.source, value.flags);
+    return { usesFolded: false, matches: (text) => pattern.test(text) };
+  }
+  if (value.kind === "wildcard") {
+    const parts = value.parts.map(fold);
+    return { usesFolded: true, matches: (text) => matchesWildcard(text, parts, manner.floating ?? false) };
+  }
+  const needle = fold(aliasOf(manner, value.text));
+  if (manner.literal === "equals") return { usesFolded: true, matches: (text) => text === needle };
+  return { usesFolded: true, matches: (text) => text.includes(needle) };
+}
+
+/** Compiles a whole-value comparison, as of `:=` and `:!=`. */
+function compileEquality(text: string, manner: TextManner): TextMatch {
+  const fold = manner.fold === "ascii" ? foldAscii : foldUnicode;
+  if (manner.caseless === true) {
+    const folded = fold(aliasOf(manner, text));
+    return { usesFolded: true, matches: (candidate) => candidate === folded };
+  }
+  return { usesFolded: false, matches: (candidate) => candidate === text };
+}
+
+/** The comparisons of a text test in the order of its values. Patterns cannot be part of equality. */
+function compileValues(test: FieldTest & { readonly kind: "text" }, manner: TextManner): readonly TextMatch[] {
+  return test.values.map((value) =>
+    test.mode === "matches"
+      ? compileValue(value, manner)
+      : compileEquality(value.kind === "literal" ? value.text : "", manner),
+  );
+}
+
+/** Linear in the text for each part: the first place where a part fits is always good enough. */
+function matchesWildcard(text: string, parts: readonly string[], floating: boolean): boolean {
+  const last = parts.length - 1;
+  let at = 0;
+  for (let index = 0; index <= last; index += 1) {
+    const part = parts[index] ?? "";
+    if (!floating && index === 0) {
+      if (!text.startsWith(part)) return false;
+      at = part.length;
+    } else if (!floating && index === last) {
+      return text.length - part.length >= at && text.endsWith(part);
+    } else {
+      const found = text.indexOf(part, at);
+      if (found === -1) return false;
+      at = found + part.length;
+    }
+  }
+  return true;
+}
+
+/** The terms of a conjunction without the directions that are a part of its other terms; see {@link directionsOf}. */
+export function separateTerms(terms: readonly Query[]): readonly Query[] {
+  return terms.some(asksForMessages) ? terms.filter((term) => !asksForDirection(term)) : terms;
+}
+
+function asksForMessages(term: Query): boolean {
+  return term.kind === "field" && term.field === "ws.text";
+}
+
+function asksForDirection(term: Query): boolean {
+  return term.kind === "field" && term.field === "dir";
+}
+
+/**
+ * The ways that messages may have gone by the `dir:` terms of a conjunction: beside `ws.text:` they are about the message
+ * that is looked for, not about any other of the same connection.
+ */
+export function directionsOf(terms: readonly Query[]): readonly Direction[] {
+  const tests = terms.flatMap((term) => (term.kind === "field" && term.field === "dir" ? [term.test] : []));
+  return DIRECTIONS.filter((direction) => tests.every((test) => isAllowed(test, direction)));
+}
+
+function isAllowed(test: FieldTest, direction: Direction): boolean {
+  if (test.kind !== "text") return test.kind === "exists";
+  const isListed = test.values.some((value) => value.kind === "literal" && value.text === direction);
+  return isListed === (test.mode !== "differs");
+}
+
+/** Compiles a test of the texts of messages that went one of these ways; texts are taken one by one until it is decided. */
+function compileMessages(
+  test: FieldTest,
+  field: TextField,
+  directions: readonly Direction[],
+): (record: QueryRecord) => boolean {
+  if (test.kind === "number" || directions.length === 0) return () => false;
+  const matches = test.kind === "exists" ? [] : compileValues(test, field);
+  const folds = matches.some(({ usesFolded }) => usesFolded);
+  const differs = test.kind === "text" && test.mode === "differs";
+  return (record) => {
+    let isPresent = false;
+    for (const text of record.webSocketTexts?.(directions) ?? []) {
+      isPresent ||= text !== "";
+      if (test.kind === "exists" && isPresent) return true;
+      const folded = folds ? foldUnicode(text) : text;
+      if (matches.some((match) => match.matches(match.usesFolded ? folded : text))) return !differs;
+    }
+    return differs && isPresent;
+  };
+}
 
 /** Whether a record satisfies a query. Never throws for a record whose methods do not throw. */
 export type Predicate = (record: QueryRecord) => boolean;
@@ -159,7 +284,9 @@ function compileTogether(terms: readonly Query[], options: CompileOptions): Step
 }
 
 const REQUEST = ["request"] as const;
+
 const RESPONSE = ["response"] as const;
+
 const BOTH = ["request", "response"] as const;
 
 function compileNumber(read: (record: QueryRecord) => number | undefined, test: FieldTest): Step["holds"] {

@@ -1,7 +1,7 @@
 import { GRPC_STATUS_NAMES } from "@headworks/http-fields";
 import { FIELDS, findField, type Field } from "./fields.ts";
 import { formatQuery } from "./format.ts";
-import { BUILT_IN_PRESETS, type Presets } from "./presets.ts";
+import { BUILT_IN_PRESETS, type Presets } from "./query.ts";
 import { scan, type ScannedItem, type ScannedTerm } from "./scan.ts";
 
 /** Something that could stand at the caret. Replacing `start`..`end` of the text by `insert` accepts it. */

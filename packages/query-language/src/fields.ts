@@ -1,39 +1,39 @@
-import { CONTENT_FIELDS } from "./content-fields.ts";
-import type { Evaluation } from "./evaluation.ts";
-import { foldAscii } from "./fold.ts";
-import type { PlanColumn } from "./plan.ts";
+import {
+  asksReadable,
+  cookiePairs,
+  DIRECTIONS,
+  type Evaluation,
+  fieldLines,
+  fieldValues,
+  foldAscii,
+  type QueryRecord,
+  READABLE,
+} from "./record.ts";
 import type { FieldTest, TextValue } from "./query.ts";
-import { asksReadable, READABLE } from "./readable-url.ts";
-import type { QueryRecord } from "./record.ts";
-import { STREAM_FIELDS } from "./stream-fields.ts";
 
-/** What the path of a gRPC or gRPC-Web call says. */
-const GRPC_FIELDS: readonly Field[] = [
-  {
-    name: "grpc.service",
-    phrase: "the gRPC service",
-    reads: "columns",
-    value: {
-      type: "text",
-      literal: "contains",
-      fold: "ascii",
-      caseless: true,
-      read: (r) => parts(r.requestType, r.path, 0),
-    },
-  },
-  {
-    name: "grpc.method",
-    phrase: "the gRPC method",
-    reads: "columns",
-    value: {
-      type: "text",
-      literal: "equals",
-      fold: "ascii",
-      caseless: true,
-      read: (r) => parts(r.requestType, r.path, 1),
-    },
-  },
-];
+/** Facts that every store keeps in columns of its own, named as in `QueryRecord`. */
+export type PlanColumn =
+  | "id"
+  | "seq"
+  | "method"
+  | "scheme"
+  | "host"
+  | "port"
+  | "path"
+  | "status"
+  | "requestType"
+  | "responseType"
+  | "resourceType"
+  | "requestSizeBytes"
+  | "responseSizeBytes"
+  | "durationMs"
+  | "timestampMs"
+  | "state"
+  | "isPassthrough"
+  | "grpcStatus"
+  | "incoming"
+  | "outgoing"
+  | "webSocketMessages";
 
 /** How numbers of a field are written. */
 export type NumberUnit = "count" | "status" | "grpcStatus" | "duration" | "size" | "time";
@@ -254,9 +254,158 @@ export const FIELDS: readonly Field[] = [
       read: (r) => one(r.requestType),
     },
   },
-  ...GRPC_FIELDS,
-  ...STREAM_FIELDS,
-  ...CONTENT_FIELDS,
+  {
+    name: "grpc.service",
+    phrase: "the gRPC service",
+    reads: "columns",
+    value: {
+      type: "text",
+      literal: "contains",
+      fold: "ascii",
+      caseless: true,
+      read: (r) => parts(r.requestType, r.path, 0),
+    },
+  },
+  {
+    name: "grpc.method",
+    phrase: "the gRPC method",
+    reads: "columns",
+    value: {
+      type: "text",
+      literal: "equals",
+      fold: "ascii",
+      caseless: true,
+      read: (r) => parts(r.requestType, r.path, 1),
+    },
+  },
+  {
+    name: "grpc.status",
+    phrase: "the status of the gRPC call",
+    reads: "stream",
+    value: { type: "number", unit: "grpcStatus", column: "grpcStatus", read: (r) => r.grpcStatus },
+  },
+  {
+    name: "ws.text",
+    phrase: "a WebSocket message",
+    reads: "messages",
+    value: {
+      type: "text",
+      literal: "contains",
+      fold: "unicode",
+      floating: true,
+      implies: "webSocketMessages",
+      read: (r) => [...(r.webSocketTexts?.(DIRECTIONS) ?? [])],
+    },
+  },
+  {
+    name: "dir",
+    phrase: "the direction of a stream's message",
+    reads: "stream",
+    value: {
+      type: "text",
+      literal: "equals",
+      fold: "ascii",
+      caseless: true,
+      columns: ["incoming", "outgoing"],
+      choices: DIRECTIONS,
+      aliases: { receive: "in", received: "in", send: "out", sent: "out" },
+      read: (r) => [r.incoming, r.outgoing].filter((direction) => direction !== undefined),
+    },
+  },
+  {
+    name: "header",
+    phrase: "a header",
+    keyed: "caseless",
+    reads: "fields",
+    value: {
+      type: "text",
+      literal: "contains",
+      fold: "unicode",
+      mayBeEmpty: true,
+      read: (r, key) =>
+        key === null
+          ? [...fieldLines(r.requestFields()), ...fieldLines(r.responseFields())]
+          : [...fieldValues(r.requestFields(), key), ...fieldValues(r.responseFields(), key)],
+    },
+  },
+  {
+    name: "req.header",
+    phrase: "a request header",
+    keyed: "caseless",
+    reads: "fields",
+    value: {
+      type: "text",
+      literal: "contains",
+      fold: "unicode",
+      mayBeEmpty: true,
+      read: (r, key) => (key === null ? fieldLines(r.requestFields()) : fieldValues(r.requestFields(), key)),
+    },
+  },
+  {
+    name: "resp.header",
+    phrase: "a response header",
+    keyed: "caseless",
+    reads: "fields",
+    value: {
+      type: "text",
+      literal: "contains",
+      fold: "unicode",
+      mayBeEmpty: true,
+      read: (r, key) => (key === null ? fieldLines(r.responseFields()) : fieldValues(r.responseFields(), key)),
+    },
+  },
+  {
+    name: "cookie",
+    phrase: "a cookie",
+    keyed: "exact",
+    reads: "fields",
+    value: {
+      type: "text",
+      literal: "contains",
+      fold: "unicode",
+      mayBeEmpty: true,
+      read: (r, key) => cookiePairs(r.requestFields(), r.responseFields(), key),
+    },
+  },
+  {
+    name: "body",
+    phrase: "a body",
+    reads: "bothBodies",
+    value: {
+      type: "text",
+      literal: "contains",
+      fold: "unicode",
+      floating: true,
+      exists: (r) => r.hasRequestBody || r.hasResponseBody,
+      read: (r, _key, e) => [...one(e.text(r, "request")), ...one(e.text(r, "response"))],
+    },
+  },
+  {
+    name: "req.body",
+    phrase: "the request body",
+    reads: "requestBody",
+    value: {
+      type: "text",
+      literal: "contains",
+      fold: "unicode",
+      floating: true,
+      exists: (r) => r.hasRequestBody,
+      read: (r, _key, e) => one(e.text(r, "request")),
+    },
+  },
+  {
+    name: "resp.body",
+    phrase: "the response body",
+    reads: "responseBody",
+    value: {
+      type: "text",
+      literal: "contains",
+      fold: "unicode",
+      floating: true,
+      exists: (r) => r.hasResponseBody,
+      read: (r, _key, e) => one(e.text(r, "response")),
+    },
+  },
   {
     name: "size",
     phrase: "the response size",

@@ -1,5 +1,5 @@
 import { bareValue, fieldOf } from "./fields.ts";
-import { foldAscii } from "./fold.ts";
+import { foldAscii } from "./record.ts";
 import { parseDuration, parseNumber, parseRange } from "./numbers.ts";
 import { allOf, type NumberRange, type Query, type TextValue } from "./query.ts";
 

@@ -1,15 +1,16 @@
 import { parseJsonPath } from "@headworks/json";
 import { checkPattern } from "@headworks/linear-pattern";
 import { bareValue, type Field, fieldNames, findField } from "./fields.ts";
-import { foldAscii } from "./fold.ts";
+import { foldAscii } from "./record.ts";
 import { comparison, parseDuration, parseInstant, parseNumber, parseRange } from "./numbers.ts";
-import { BUILT_IN_PRESETS, type Presets } from "./presets.ts";
 import {
   allOf,
   anyOf,
+  BUILT_IN_PRESETS,
   EVERYTHING,
   type FieldTest,
   type NumberRange,
+  type Presets,
   type Query,
   type QueryError,
   type TextValue,

@@ -3,7 +3,8 @@ import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import fc from "fast-check";
 import { compileQuery } from "./compile.ts";
-import { indexable, type Plan, type PlanColumn } from "./plan.ts";
+import type { PlanColumn } from "./fields.ts";
+import { indexable, type Plan } from "./plan.ts";
 import { queries, records } from "../test/random-queries.ts";
 
 const COLUMNS: readonly PlanColumn[] = [

@@ -1,33 +1,7 @@
-import { asksReadableForm, fieldOf } from "./fields.ts";
-import { foldAscii } from "./fold.ts";
-import { momentMs, type CompileOptions } from "./compile.ts";
-import { separateTerms } from "./message-terms.ts";
+import { asksReadableForm, fieldOf, type PlanColumn } from "./fields.ts";
+import { foldAscii } from "./record.ts";
+import { aliasOf, type CompileOptions, momentMs, separateTerms } from "./compile.ts";
 import type { FieldTest, NumberRange, Query, TextValue } from "./query.ts";
-import { aliasOf } from "./text-match.ts";
-
-/** Facts that every store keeps in columns of its own, named as in `QueryRecord`. */
-export type PlanColumn =
-  | "id"
-  | "seq"
-  | "method"
-  | "scheme"
-  | "host"
-  | "port"
-  | "path"
-  | "status"
-  | "requestType"
-  | "responseType"
-  | "resourceType"
-  | "requestSizeBytes"
-  | "responseSizeBytes"
-  | "durationMs"
-  | "timestampMs"
-  | "state"
-  | "isPassthrough"
-  | "grpcStatus"
-  | "incoming"
-  | "outgoing"
-  | "webSocketMessages";
 
 /**
  * A condition on columns. Text is compared with the column's value after A to Z were made lower-case, and `value` is

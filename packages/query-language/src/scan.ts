@@ -14,7 +14,7 @@ export type ScannedValue =
   | (Span & { readonly kind: "pattern"; readonly source: string; readonly flags: string });
 
 /** What stands before the colon of a term. */
-export interface ScannedField extends Span {
+interface ScannedField extends Span {
   readonly name: string;
   /** The text between `[` and `]`, or between the parentheses of `json(…)`. */
   readonly key: (Span & { readonly text: string }) | undefined;
@@ -39,14 +39,22 @@ export type ScannedItem = (
 export const WORD_SPECIAL = /[\\*"()[|/@:=!<>\s-]/;
 
 const SPACE = /\s/;
+
 const FIELD = /[A-Za-z][A-Za-z0-9_.]*/y;
+
 const OPERATOR = /:(?:!=|>=|<=|=|>|<)?/y;
+
 const KEYWORD = /(AND|OR|NOT)(?=[\s()]|$)/y;
+
 const PRESET = /@[A-Za-z0-9_.-]*/y;
+
 const FLAGS = /[A-Za-z]*/y;
+
 const PATTERN_CHARACTERS = /[\\^$*+?()[\]{}|]/;
+
 /** How far the end of a pattern is looked for; patterns may have half of that. */
 const MAX_LOOK_AHEAD = 2000;
+
 const ESCAPES: Readonly<Record<string, string>> = { n: "\n", r: "\r", t: "\t" };
 
 function sticky(expression: RegExp, text: string, at: number): string | undefined {
@@ -315,4 +323,71 @@ function closingParenthesis(text: string, open: number): number {
 /** Cuts a text into the pieces of a query; works on incomplete and wrong input as well. */
 export function scan(text: string): readonly ScannedItem[] {
   return new Scanner(text).run();
+}
+
+/** The kind of a token of a query, for syntax highlighting. */
+export type TokenKind =
+  | "field"
+  | "key"
+  | "operator"
+  | "value"
+  | "string"
+  | "pattern"
+  | "wildcard"
+  | "keyword"
+  | "negation"
+  | "preset"
+  | "group"
+  | "error";
+
+/** A coloured stretch; offsets in UTF-16 units, `end` exclusive. */
+export interface Token extends Span {
+  readonly kind: TokenKind;
+}
+
+/** Cuts any text, complete or not, into coloured stretches in order and without overlap. Gaps are white space or punctuation. */
+export function tokens(text: string): readonly Token[] {
+  return scan(text).flatMap(itemTokens);
+}
+
+function itemTokens(item: ScannedItem): readonly Token[] {
+  const { start, end } = item;
+  switch (item.type) {
+    case "open":
+    case "close":
+      return [{ kind: "group", start, end }];
+    case "and":
+    case "or":
+    case "not":
+      return [{ kind: "keyword", start, end }];
+    case "minus":
+      return [{ kind: "negation", start, end }];
+    case "preset":
+      return [{ kind: "preset", start, end }];
+    case "term":
+      return termTokens(item);
+  }
+}
+
+function termTokens(term: ScannedTerm): readonly Token[] {
+  const found: Token[] = [];
+  const { field, operator } = term;
+  if (field !== undefined) {
+    const known = findField(field.name) !== undefined || ["json", "since", "before"].includes(field.name.toLowerCase());
+    found.push({ kind: known ? "field" : "error", start: field.start, end: field.start + field.name.length });
+    if (field.key !== undefined && field.key.end > field.key.start) {
+      found.push({ kind: "key", start: field.key.start, end: field.key.end });
+    }
+  }
+  if (operator !== undefined && operator.end > operator.start) {
+    found.push({ kind: "operator", start: operator.start, end: operator.end });
+  }
+  for (const value of term.values) found.push({ kind: valueKind(value), start: value.start, end: value.end });
+  return found.filter((token) => token.end > token.start);
+}
+
+function valueKind(value: ScannedValue): TokenKind {
+  if (value.kind === "quoted") return "string";
+  if (value.kind === "pattern") return "pattern";
+  return value.parts.length > 1 ? "wildcard" : "value";
 }

@@ -1,9 +1,7 @@
 /** The plainest possible reading of a query, written apart from the compiler to check it. Only for tests. */
-import { Evaluation } from "./evaluation.ts";
-import { fieldOf } from "./fields.ts";
-import type { FieldTest, NumberRange, Query, TextValue } from "./query.ts";
-import { READABLE } from "./readable-url.ts";
-import type { QueryRecord } from "./record.ts";
+import { Evaluation, type QueryRecord, READABLE } from "../src/record.ts";
+import { fieldOf } from "../src/fields.ts";
+import type { FieldTest, NumberRange, Query, TextValue } from "../src/query.ts";
 
 /** Whether the record satisfies the query, decided without any preparation. */
 export function interpret(query: Query, record: QueryRecord, nowMs: number): boolean {

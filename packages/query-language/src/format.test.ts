@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { describeQuery } from "./describe.ts";
+import { describeQuery } from "./format.ts";
 import { parseQuery } from "./parse.ts";
 import { queries } from "../test/random-queries.ts";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { tokens } from "./tokens.ts";
+import { tokens } from "./scan.ts";
 
 const CASES: readonly (readonly [string, string])[] = [
   ["host:a -status:(200|5xx)", "field:host operator:: value:a negation:- field:status operator:: value:200 value:5xx"],
