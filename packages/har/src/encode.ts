@@ -1,6 +1,6 @@
 import type { HarEntry, HarHeader, HarPage } from "./har.ts";
 import { LargeBody } from "./large-text.ts";
-import { readOwnRecord } from "./own-record.ts";
+import { readOwnRecord } from "./entry-parts.ts";
 
 export function harPrologue(header: HarHeader): string {
   const { creator, browser, comment, ...extensions } = header;

@@ -5,10 +5,9 @@ import fc from "fast-check";
 import { anyCharacter } from "@headworks/testkit";
 import { HarDecoder } from "./decode.ts";
 import { harEntryTexts, harEpilogue, harPrologue } from "./encode.ts";
-import type { HarBody, HarExchange } from "./exchange.ts";
+import type { HarBody, HarEntry, HarExchange } from "./har.ts";
 import { fromHarEntry } from "./from-entry.ts";
-import type { HarEntry } from "./har.ts";
-import { problemsOf } from "./har-schema.ts";
+import { problemsOf } from "../test/har-schema.ts";
 import { toHarEntry } from "./to-entry.ts";
 
 function decodeContent(bytes: Uint8Array, coding: string): Uint8Array | undefined {

@@ -1,12 +1,25 @@
-import { isBase64Text } from "./base64-check.ts";
-import { bodyBytes } from "./body-text.ts";
-import type { HarBody, HarExchange, HarWebSocketMessage } from "./exchange.ts";
-import type { HarEntry, HarPair, HarPostData, HarResponse, HarText } from "./har.ts";
-import { LargeBody } from "./large-text.ts";
-import type { LargeText } from "./large-text.ts";
-import { MULTIPART_FORM, multipartForm, type RebuiltForm } from "./multipart.ts";
-import { readOwnRecord, type OwnBodyRecord, type OwnRecord } from "./own-record.ts";
-import { fromHarTimings, readTimings } from "./timings.ts";
+import { isBase64Text, LargeBody, type LargeText } from "./large-text.ts";
+import {
+  bodyBytes,
+  fromHarTimings,
+  MULTIPART_FORM,
+  multipartForm,
+  type OwnBodyRecord,
+  type OwnRecord,
+  readOwnRecord,
+  readTimings,
+  type RebuiltForm,
+} from "./entry-parts.ts";
+import type {
+  HarBody,
+  HarEntry,
+  HarExchange,
+  HarPair,
+  HarPostData,
+  HarResponse,
+  HarText,
+  HarWebSocketMessage,
+} from "./har.ts";
 
 /** Converts the text of a large body. */
 type ReadLarge<Bytes> = (text: LargeText, isBase64: boolean) => Bytes;

@@ -4,10 +4,10 @@ import { gunzipSync, gzipSync } from "node:zlib";
 import fc from "fast-check";
 import { HarDecoder, type HarItem } from "./decode.ts";
 import { harEntryTexts } from "./encode.ts";
-import type { HarBody, HarExchange } from "./exchange.ts";
+import type { HarBody, HarExchange } from "./har.ts";
 import { fromHarEntry, fromLargeHarEntry } from "./from-entry.ts";
 import { toHarEntry } from "./to-entry.ts";
-import { LARGE_TEXT_BYTES, LargeText, LongStrings, TextInMemory, type KeptText } from "./large-text.ts";
+import { type KeptText, LARGE_TEXT_BYTES, LargeText, LongStrings, TextInMemory } from "./large-text.ts";
 
 const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text);
 

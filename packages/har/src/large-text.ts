@@ -1,4 +1,36 @@
-import { Base64Check, NOT_BASE64 } from "./base64-check.ts";
+/** Message about a body that should be base64 but is not. */
+export const NOT_BASE64 = "holds a body that is not base64";
+
+/**
+ * Incremental check of base64: either alphabet, with or without line breaks and padding. Decoders skip invalid
+ * characters and return wrong bytes.
+ */
+class Base64Check {
+  #digits = 0;
+  #padding = 0;
+
+  /** Returns false if the text so far cannot be base64. */
+  add(part: string): boolean {
+    const text = part.replaceAll(/[\t\n\r ]+/gu, "");
+    const end = text.search(/[^A-Za-z0-9+/_-]/u);
+    const digits = end === -1 ? text.length : end;
+    if ((digits > 0 && this.#padding > 0) || /[^=]/u.test(text.slice(digits))) return false;
+    this.#digits += digits;
+    this.#padding += text.length - digits;
+    return true;
+  }
+
+  /** Whether the text so far is complete base64. */
+  get isWhole(): boolean {
+    const rest = this.#digits % 4;
+    return rest !== 1 && (this.#padding === 0 || (rest > 0 && this.#padding === 4 - rest));
+  }
+}
+
+export function isBase64Text(text: string): boolean {
+  const check = new Base64Check();
+  return check.add(text) && check.isWhole;
+}
 
 /** Bytes converted at a time; a multiple of three: the concatenated base64 parts equal the base64 of the whole. */
 const PART_BYTES = 196_608;
@@ -35,6 +67,7 @@ export class LargeBody {
 export const LARGE_TEXT_BYTES = 4_194_304;
 
 const [QUOTE, BACKSLASH] = [0x22, 0x5c];
+
 const NOTHING = new Uint8Array(0);
 
 /** Stores the raw bytes of a long JSON string, without quotation marks. */
@@ -169,7 +202,7 @@ function isEscaped(text: string, at: number): boolean {
  * Creates storage for a string found to be long. `json` ends with its opening quotation mark. If undefined, the string
  * stays in the JSON.
  */
-export type KeepLongString = (json: readonly Uint8Array[]) => KeptText | undefined;
+type KeepLongString = (json: readonly Uint8Array[]) => KeptText | undefined;
 
 /**
  * Takes long strings out of arriving JSON. Each is replaced by a placeholder starting with `mark`; `texts` maps the

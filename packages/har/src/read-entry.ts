@@ -1,5 +1,5 @@
 import { LargeText } from "./large-text.ts";
-import { knownMs } from "./timings.ts";
+import { knownMs, MULTIPART_FORM } from "./entry-parts.ts";
 import type {
   HarContent,
   HarCookie,
@@ -12,7 +12,6 @@ import type {
   HarText,
   HarTimings,
 } from "./har.ts";
-import { MULTIPART_FORM } from "./multipart.ts";
 
 /** A valid entry with messages about lost header fields, or the reason why it is invalid. */
 export type EntryReading =

@@ -1,25 +1,32 @@
-import { bodyHarText, bodyText, toBase64 } from "./body-text.ts";
+import {
+  bodyHarText,
+  bodyText,
+  fromHarTimings,
+  multipartParams,
+  ownBodyRecord,
+  ownFacts,
+  type OwnRecord,
+  sameTimings,
+  toBase64,
+  toHarTimings,
+  totalMs,
+} from "./entry-parts.ts";
 import type {
   ContentDecoder,
   HarBody,
-  HarExchange,
-  HarExchangeRequest,
-  HarExchangeResponse,
-  HarWebSocketMessage,
-} from "./exchange.ts";
-import type {
   HarContent,
   HarCookie,
   HarEntry,
+  HarExchange,
+  HarExchangeRequest,
+  HarExchangeResponse,
   HarPair,
   HarParam,
   HarPostData,
   HarRequest,
   HarResponse,
+  HarWebSocketMessage,
 } from "./har.ts";
-import { multipartParams } from "./multipart.ts";
-import { ownBodyRecord, ownFacts, type OwnRecord } from "./own-record.ts";
-import { fromHarTimings, sameTimings, toHarTimings, totalMs } from "./timings.ts";
 
 /** A decoded body, or the original if decoding fails. */
 interface ShownBody {

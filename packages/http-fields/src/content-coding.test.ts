@@ -11,7 +11,7 @@ import {
   parseContentEncoding,
   remainingCodings,
 } from "./content-coding.ts";
-import { maxCodings } from "./decoding-plan.ts";
+import { maxCodings } from "./decode-content.ts";
 
 const encoders: Readonly<Record<string, (bytes: Uint8Array) => Buffer>> = {
   gzip: (bytes) => gzipSync(bytes),

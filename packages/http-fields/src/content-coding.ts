@@ -1,16 +1,17 @@
 /** Content codings and body text; this entry needs node:zlib. */
-export { decodeBeginningSync, decodeContentSync } from "./decode-at-once.ts";
-export { createContentDecoder, decodeContent, type ContentDecoder } from "./decode-in-pieces.ts";
 export {
-  decodingPlan,
-  parseContentEncoding,
-  remainingCodings,
   type ContentCoding,
+  type ContentDecoder,
+  createContentDecoder,
+  decodeBeginningSync,
+  decodeContent,
+  decodeContentSync,
   type DecodedContent,
   type DecodingLimits,
+  decodingPlan,
   type DecodingStop,
-} from "./decoding-plan.ts";
-export { encodeContent } from "./encode-content.ts";
-export { encodeInPieces } from "./encode-in-pieces.ts";
-export { declaredCharset, encodeAsDeclared, encodeText } from "./encode-text.ts";
-export { decodeText, type DecodedText } from "./text-decoding.ts";
+  parseContentEncoding,
+  remainingCodings,
+} from "./decode-content.ts";
+export { declaredCharset, encodeAsDeclared, encodeContent, encodeInPieces, encodeText } from "./encode-content.ts";
+export { type DecodedText, decodeText } from "./text-decoding.ts";

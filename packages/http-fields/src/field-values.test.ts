@@ -3,10 +3,13 @@ import { STATUS_CODES } from "node:http";
 import { test } from "node:test";
 import fc from "fast-check";
 import { anyCharacter } from "@headworks/testkit";
+import { appendHttp2Fields, parseImfFixdate, withoutPseudoFields } from "./field-values.ts";
 import {
   decodeJwt,
+  foldVary,
   formatCookies,
   formatHttpDate,
+  formatLink,
   formatUrlEncoded,
   negotiate,
   parseAccept,
@@ -156,6 +159,7 @@ test("parameters are decoded as URLSearchParams does, and written back", () => {
 });
 
 const offers = ["application/json", "text/html", "text/plain"] as const;
+
 const negotiations: [accept: string | undefined, chosen: string | undefined][] = [
   [undefined, "application/json"],
   ["", "application/json"],
@@ -206,6 +210,7 @@ test("reason phrases are those of the registry", () => {
 });
 
 const base64Url = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString("base64url");
+
 const token = `${base64Url({ alg: "none" })}.${base64Url({ sub: "ü", iat: 1, exp: 2.5, nbf: "x" })}.`;
 
 test("credentials are decoded by scheme", () => {
@@ -283,4 +288,183 @@ test("every parser handles any text", () => {
     ),
     { numRuns: 1000 },
   );
+});
+
+const DATES: readonly (readonly [string, number])[] = [
+  ["Sun, 06 Nov 1994 08:49:37 GMT", 784_111_777],
+  ["Thu, 01 Jan 1970 00:00:00 GMT", 0],
+  ["Wed, 31 Dec 1969 23:59:59 GMT", -1],
+  ["Thu, 29 Feb 2024 12:00:00 GMT", 1_709_208_000],
+  ["Tue, 29 Feb 2000 00:00:00 GMT", 951_782_400],
+  ["Fri, 31 Dec 9999 23:59:59 GMT", 253_402_300_799],
+  ["Sat, 01 Jan 0000 00:00:00 GMT", -62_167_219_200],
+];
+
+for (const [text, epochS] of DATES) {
+  test(`"${text}" is ${epochS}`, () => assert.deepEqual(parseImfFixdate(text), { kind: "date", epochS }));
+}
+
+const MALFORMED: readonly string[] = [
+  "",
+  "2024-02-29T12:00:00Z",
+  "Sunday, 06-Nov-94 08:49:37 GMT",
+  "Sun Nov  6 08:49:37 1994",
+  "06 Nov 1994 08:49:37 GMT",
+  "Sun, 06 Nov 1994 08:49:37 UTC",
+  "Sun, 06 Nov 1994 08:49:37 gmt",
+  "Sun, 06 Nov 1994 08:49:37",
+  "Sun, 06 Nov 1994 08:49:37 +0000",
+  "sun, 06 Nov 1994 08:49:37 GMT",
+  "Sun, 06 nov 1994 08:49:37 GMT",
+  "Sun, 6 Nov 1994 08:49:37 GMT",
+  "Sun,06 Nov 1994 08:49:37 GMT",
+  "Sun, 06 Nov 94 08:49:37 GMT",
+  "Sun, 06 Nov 1994 8:49:37 GMT",
+  "Sun, 06 Nov 1994 24:00:00 GMT",
+  "Sun, 06 Nov 1994 08:60:37 GMT",
+  "Sat, 31 Dec 2016 23:59:60 GMT",
+  "Sun, 00 Nov 1994 08:49:37 GMT",
+  "Thu, 31 Nov 1994 08:49:37 GMT",
+  "Wed, 29 Feb 2023 12:00:00 GMT",
+  "Thu, 29 Feb 1900 12:00:00 GMT",
+  "Sun, 06 Foo 1994 08:49:37 GMT",
+  " Sun, 06 Nov 1994 08:49:37 GMT",
+  "Sun, 06 Nov 1994 08:49:37 GMT\n",
+  "Sun, 06 Nov 1994 08:49:37 GMT, Sun, 06 Nov 1994 08:49:37 GMT",
+  "Sun, ٠٦ Nov 1994 08:49:37 GMT",
+];
+
+for (const text of MALFORMED) {
+  test(`${JSON.stringify(text)} is no IMF-fixdate`, () => assert.equal(parseImfFixdate(text).kind, "malformed"));
+}
+
+test("a weekday that does not agree is told from a malformed date, with the right one", () => {
+  const date = parseImfFixdate("Mon, 06 Nov 1994 08:49:37 GMT");
+  assert.deepEqual(date, { kind: "weekday-mismatch", epochS: 784_111_777, weekday: "Sun" });
+  assert.equal(parseImfFixdate("Wed, 31 Dec 1969 23:59:59 GMT").kind, "date");
+  assert.equal(parseImfFixdate("Thu, 31 Dec 1969 23:59:59 GMT").kind, "weekday-mismatch");
+});
+
+test("every second from year 0 to 9999 that Node writes is read back", () => {
+  const seconds = fc.integer({ min: -62_167_219_200, max: 253_402_300_799 });
+  fc.assert(
+    fc.property(seconds, (epochS) => {
+      assert.deepEqual(parseImfFixdate(new Date(epochS * 1000).toUTCString()), { kind: "date", epochS });
+    }),
+    { numRuns: 5000 },
+  );
+});
+
+test("exactly one of the seven weekdays agrees with a day that exists, and none with one that does not", () => {
+  fc.assert(
+    fc.property(fc.nat(9999), fc.integer({ min: 1, max: 12 }), fc.integer({ min: 1, max: 31 }), (year, month, day) => {
+      const name = new Date(Date.UTC(2000, month - 1)).toUTCString().slice(8, 11);
+      const kinds = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"].map(
+        (weekday) =>
+          parseImfFixdate(
+            `${weekday}, ${String(day).padStart(2, "0")} ${name} ${String(year).padStart(4, "0")} 00:00:00 GMT`,
+          ).kind,
+      );
+      const exists = new Date(`${String(year).padStart(4, "0")}-${String(month).padStart(2, "0")}-01T00:00:00Z`);
+      exists.setUTCDate(day);
+      const isReal = exists.getUTCMonth() === month - 1;
+      assert.equal(kinds.filter((kind) => kind === "date").length, isReal ? 1 : 0);
+      assert.equal(kinds.filter((kind) => kind === "malformed").length, isReal ? 0 : 7);
+    }),
+    { numRuns: 3000 },
+  );
+});
+
+test("fields for HTTP/2 are in lower case, in order, with repeats, without those of a connection", () => {
+  const into = [":status", "200"];
+  const fields = ["Set-Cookie", "a=1", "X-B", "One", "Connection", "close", "Keep-Alive", "timeout=5"];
+  fields.push("Set-Cookie", "b=2", "Transfer-Encoding", "chunked", "Upgrade", "h2c", "Proxy-Connection", "close");
+  appendHttp2Fields([...fields, "HTTP2-Settings", "AAMAAABk", "Host", "a.test"], into);
+  assert.deepEqual(into, [":status", "200", "set-cookie", "a=1", "x-b", "One", "set-cookie", "b=2"]);
+});
+
+test("TE says trailers or nothing (RFC 9113, 8.2.2)", () => {
+  const into: string[] = [];
+  appendHttp2Fields(["TE", "trailers", "TE", "gzip", "te", "trailers, deflate"], into);
+  assert.deepEqual(into, ["te", "trailers"]);
+});
+
+test("pieces of Cookie are one field where the first of them stood (RFC 9113, 8.2.3)", () => {
+  const section = [":method", "GET", "cookie", "a=1", "x", "1", "cookie", "b=2", "x", "2", "cookie", "c=3"];
+  assert.deepEqual(withoutPseudoFields(section), ["cookie", "a=1; b=2; c=3", "x", "1", "x", "2"]);
+});
+
+const CASES: readonly (readonly [string, string[], string, string[]])[] = [
+  ["no Vary yet: one is added", ["A", "1"], "Accept", ["A", "1", "Vary", "Accept"]],
+  [
+    "a member is added to the line that is there",
+    ["Vary", "Origin", "A", "1"],
+    "Accept",
+    ["Vary", "Origin, Accept", "A", "1"],
+  ],
+  [
+    "several lines become one where the first stood",
+    ["A", "1", "Vary", "Origin", "B", "2", "vary", "Accept-Encoding"],
+    "Accept",
+    ["A", "1", "Vary", "Origin, Accept-Encoding, Accept", "B", "2"],
+  ],
+  ["what is named already is not named twice, in any letter case", ["Vary", "accept"], "Accept", ["Vary", "accept"]],
+  [
+    "repeated members are named once",
+    ["Vary", "Origin", "Vary", "origin,Origin"],
+    "Accept",
+    ["Vary", "Origin, Accept"],
+  ],
+  [
+    "another name that contains it is another name",
+    ["Vary", "Accept-Encoding"],
+    "Accept",
+    ["Vary", "Accept-Encoding, Accept"],
+  ],
+  ["empty members are left out", ["Vary", " , Origin,, "], "Accept", ["Vary", "Origin, Accept"]],
+  ["an empty line is filled", ["Vary", ""], "Accept", ["Vary", "Accept"]],
+  ["an asterisk says everything", ["Vary", "Origin", "Vary", "*"], "Accept", ["Vary", "*"]],
+];
+
+for (const [name, fields, added, expected] of CASES) {
+  test(`Vary: ${name}`, () => {
+    foldVary(fields, added);
+    assert.deepEqual(fields, expected);
+  });
+}
+
+test("Vary: names added in any order appear once each, in one line", () => {
+  const names = fc.constantFrom("Accept", "ORIGIN", "Accept-Encoding", "x", "");
+  const lines = fc.array(
+    fc.tuple(
+      fc.constantFrom("Vary", "vary", "Other"),
+      fc.array(names).map((list) => list.join(",")),
+    ),
+  );
+  fc.assert(
+    fc.property(lines, fc.array(fc.constantFrom("accept", "Origin", "x"), { minLength: 1 }), (pairs, added) => {
+      const fields = pairs.flat();
+      const wanted = new Set(
+        pairs
+          .filter(([name]) => name !== "Other")
+          .flatMap(([, value]) => value.toLowerCase().split(","))
+          .filter((name) => name !== ""),
+      );
+      for (const name of added) {
+        foldVary(fields, name);
+        wanted.add(name.toLowerCase());
+      }
+      const values = fields.filter((_, at) => at % 2 === 1 && fields[at - 1]?.toLowerCase() === "vary");
+      assert.equal(values.length, 1);
+      assert.deepEqual((values[0] ?? "").toLowerCase().split(", ").toSorted(), [...wanted].toSorted());
+      assert.equal(
+        fields.filter((name, at) => at % 2 === 0 && name === "Other").length,
+        pairs.filter(([name]) => name === "Other").length,
+      );
+    }),
+  );
+});
+
+test("a Link names its relation in quotes", () => {
+  assert.equal(formatLink("https://a.test/b?c=d", "deprecation"), '<https://a.test/b?c=d>; rel="deprecation"');
 });

@@ -1,14 +1,59 @@
 /** HTTP field values; safe for the browser. Content codings are in the entry `./content-coding`. */
-export { negotiate, parseAccept, parseAcceptEncoding, prefersHtml, type MediaRange } from "./accept.ts";
-export { decodeJwt, parseAuthorization, type Authorization, type Jwt } from "./authorization.ts";
-export { closeCodeText } from "./close-code.ts";
-export { formatCookies, parseCookies, parseSetCookie, type Cookie, type SetCookie } from "./cookies.ts";
-export { dependsOnReading, utf8Octets, utf8Reading, wireText } from "./field-text.ts";
-export { GRPC_STATUS_NAMES, parseGrpcStatus } from "./grpc-status.ts";
-export { formatHttpDate, parseCookieDate, parseHttpDate, parseImfFixdate, type ImfFixdate } from "./http-date.ts";
-export { appendHttp2Fields, withoutPseudoFields } from "./http2-fields.ts";
-export { formatLink } from "./link.ts";
-export { isGrpc, isJson, isTextual, isXml, parseMediaType, type MediaType, type MediaTypeLike } from "./media-type.ts";
+export {
+  isGrpc,
+  isJson,
+  isTextual,
+  isXml,
+  type MediaRange,
+  type MediaType,
+  type MediaTypeLike,
+  negotiate,
+  type Parameter,
+  parseAccept,
+  parseAcceptEncoding,
+  parseMediaType,
+  parseParameter,
+  prefersHtml,
+  type ResourceHints,
+  resourceType,
+  type ResourceType,
+  resourceTypes,
+  splitOutsideQuotes,
+} from "./media-type.ts";
+export {
+  appendHttp2Fields,
+  type Authorization,
+  type Cookie,
+  decodeJwt,
+  foldVary,
+  formatCookies,
+  formatHttpDate,
+  formatLink,
+  type ImfFixdate,
+  type Jwt,
+  parseAuthorization,
+  parseCookieDate,
+  parseCookies,
+  parseHttpDate,
+  parseImfFixdate,
+  parseSetCookie,
+  type SetCookie,
+  withoutPseudoFields,
+} from "./field-values.ts";
+export { closeCodeText, GRPC_STATUS_NAMES, parseGrpcStatus, reasonPhrase } from "./status-codes.ts";
+export {
+  type DecodedText,
+  decodeText,
+  dependsOnReading,
+  formatUrlEncoded,
+  parseQuery,
+  parseUrlEncoded,
+  percentDecoded,
+  type QueryParameter,
+  utf8Octets,
+  utf8Reading,
+  wireText,
+} from "./text-decoding.ts";
 export {
   multipartBoundary,
   parseMultipart,
@@ -17,10 +62,4 @@ export {
   type MultipartLimits,
   type MultipartPart,
 } from "./multipart.ts";
-export { parseParameter, splitOutsideQuotes, type Parameter } from "./parameters.ts";
-export { reasonPhrase } from "./reason-phrases.ts";
-export { resourceType, resourceTypes, type ResourceHints, type ResourceType } from "./resource-type.ts";
 export { parseDictionary, type StructuredValue } from "./structured-fields.ts";
-export { decodeText, type DecodedText } from "./text-decoding.ts";
-export { foldVary } from "./vary.ts";
-export { formatUrlEncoded, parseQuery, parseUrlEncoded, percentDecoded, type QueryParameter } from "./url-encoded.ts";

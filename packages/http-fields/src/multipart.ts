@@ -1,6 +1,13 @@
-import { parseMediaType, type MediaTypeLike, toMediaType } from "./media-type.ts";
-import { parameterValue, splitOutsideQuotes, isToken, type Parameter } from "./parameters.ts";
-import { percentDecoded } from "./url-encoded.ts";
+import {
+  isToken,
+  type MediaTypeLike,
+  type Parameter,
+  parameterValue,
+  parseMediaType,
+  splitOutsideQuotes,
+  toMediaType,
+} from "./media-type.ts";
+import { percentDecoded } from "./text-decoding.ts";
 
 /** One part of a multipart body. */
 export interface MultipartPart {

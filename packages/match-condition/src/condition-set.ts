@@ -1,9 +1,7 @@
 import type { MessageSide } from "@headworks/capture-contract";
 import { foldAscii } from "@headworks/query-language";
-import { hintOf } from "./compile.ts";
-import type { CompiledCondition } from "./compiled.ts";
-import { MIN_TEXT_LENGTH, type FieldFact, type MatchHint, type UrlText } from "./match-hint.ts";
-import type { MatchSubject } from "./subject.ts";
+import { type FieldFact, hintOf, type MatchHint, MIN_TEXT_LENGTH, type UrlText } from "./compile.ts";
+import type { CompiledCondition, MatchSubject } from "./subject.ts";
 
 /** Rules of one kind in order of application. Immutable. */
 export interface ConditionSet<R> {

@@ -1,7 +1,6 @@
 import { parseBodyJson } from "@headworks/query-language";
 import { parseMediaType, parseMultipart, multipartBoundary, parseUrlEncoded } from "@headworks/http-fields";
-import { bodyJson, bodyText, headerValues } from "./material.ts";
-import type { MatchSubject, NOT_READ } from "./subject.ts";
+import { bodyJson, bodyText, headerValues, type MatchSubject, type NOT_READ } from "./subject.ts";
 
 export type OperationType = "query" | "mutation" | "subscription";
 

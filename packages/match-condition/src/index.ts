@@ -1,10 +1,24 @@
-export { conditionOfResponse } from "./response-condition.ts";
+export {
+  type ConditionIssue,
+  conditionOfResponse,
+  type ConditionResult,
+  parseCondition,
+  parseRuleCondition,
+} from "./parse.ts";
 export { compileCondition } from "./compile.ts";
-export type { BodyNeeds, CompiledCondition, Decision, Explanation } from "./compiled.ts";
+export {
+  type BodyNeeds,
+  type BodyReader,
+  type BodyText,
+  type CompiledCondition,
+  type Decision,
+  type Explanation,
+  type MatchSubject,
+  messageSubject,
+  NOT_READ,
+  type RequestLike,
+  type ResponseLike,
+} from "./subject.ts";
 export { compileConditionSet, type ConditionSet } from "./condition-set.ts";
 export { describeCondition } from "./describe.ts";
-export { queryToCondition, type FromQueryResult } from "./from-query.ts";
-export { messageSubject, type BodyReader, type RequestLike, type ResponseLike } from "./message-subject.ts";
-export { parseCondition, parseRuleCondition, type ConditionIssue, type ConditionResult } from "./parse.ts";
-export { NOT_READ, type BodyText, type MatchSubject } from "./subject.ts";
-export { conditionToQuery, type ToQueryResult } from "./to-query.ts";
+export { conditionToQuery, type FromQueryResult, queryToCondition, type ToQueryResult } from "./query-conversion.ts";

@@ -9,10 +9,17 @@ import {
   type NumberRange,
   READABLE,
 } from "@headworks/query-language";
-import type { Decision } from "./compiled.ts";
+import {
+  bodyJson,
+  bodyText,
+  type Decision,
+  headerValues,
+  type MatchSubject,
+  NOT_READ,
+  pathSegment,
+  queryValues,
+} from "./subject.ts";
 import { type RequestedOperation, requestedOperations } from "./graphql.ts";
-import { bodyJson, bodyText, headerValues, pathSegment, queryValues } from "./material.ts";
-import { type MatchSubject, NOT_READ } from "./subject.ts";
 import { compileTextPattern, type PatternMode } from "./text-pattern.ts";
 
 /** Deeper values in a condition are rejected; deeper values in traffic equal none. */

@@ -1,4 +1,4 @@
-import type { Condition } from "@headworks/capture-contract";
+import type { Condition, MockRequestCondition } from "@headworks/capture-contract";
 import { isShallowJson, parseJsonPath } from "@headworks/json";
 import { MAX_VALUE_DEPTH, parseStatusRange, PATTERN_MODES } from "./leaves.ts";
 import { type PatternMode, readPattern } from "./text-pattern.ts";
@@ -89,7 +89,9 @@ export type ConditionResult =
 
 /** Bounds of nesting, and of parts in total. */
 export const MAX_CONDITION_DEPTH = 32;
+
 export const MAX_PARTS = 1000;
+
 const MAX_ISSUES = 50;
 
 const SHORTHAND = {
@@ -98,6 +100,7 @@ const SHORTHAND = {
   path_pattern: { type: "path_pattern", field: "pattern" },
   method: { type: "method", field: "method" },
 } as const;
+
 type ShorthandName = keyof typeof SHORTHAND;
 
 /**
@@ -334,4 +337,25 @@ function statusProblem(value: unknown): string | undefined {
   const isKnown = typeof value === "string" || typeof value === "number";
   if (isKnown && String(value).length <= MAX_NAME_LENGTH && parseStatusRange(value) !== undefined) return undefined;
   return "must be such as 404, 5xx, 400-499 or 404,5xx";
+}
+
+/** Converts the request condition of a conditional mock response into a rule condition. */
+export function conditionOfResponse(condition: MockRequestCondition): Condition {
+  switch (condition.type) {
+    case "header_equals":
+      return { type: "header", name: condition.name, value: condition.value };
+    case "header_matches":
+      return { type: "header_pattern", name: condition.name, pattern: condition.pattern };
+    case "query_param_equals":
+      return { type: "query_param", name: condition.name, value: condition.value };
+    case "json_path_equals":
+      return { type: "json_path", path: condition.path, value: condition.value };
+    case "json_path_matches":
+      return { type: "json_path_pattern", path: condition.path, pattern: condition.pattern };
+    case "body_matches":
+      return { type: "body_pattern", pattern: condition.pattern };
+    case "and":
+    case "or":
+      return { type: condition.type, conditions: condition.conditions.map(conditionOfResponse) };
+  }
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { GRPC_STATUS_NAMES, parseGrpcStatus } from "./grpc-status.ts";
+import { GRPC_STATUS_NAMES, parseGrpcStatus } from "./status-codes.ts";
 
 test("status codes of gRPC go by number or name", () => {
   for (const [code, name] of GRPC_STATUS_NAMES.entries()) {

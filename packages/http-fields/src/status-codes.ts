@@ -66,3 +66,59 @@ const phrases: Readonly<Record<number, string>> = {
 
 /** The registered reason phrase; empty for codes that have none. */
 export const reasonPhrase = (status: number): string => phrases[status] ?? "";
+
+/** Names of gRPC's status codes, by code (gRPC, "Status codes and their use"). */
+export const GRPC_STATUS_NAMES: readonly string[] = [
+  "OK",
+  "CANCELLED",
+  "UNKNOWN",
+  "INVALID_ARGUMENT",
+  "DEADLINE_EXCEEDED",
+  "NOT_FOUND",
+  "ALREADY_EXISTS",
+  "PERMISSION_DENIED",
+  "RESOURCE_EXHAUSTED",
+  "FAILED_PRECONDITION",
+  "ABORTED",
+  "OUT_OF_RANGE",
+  "UNIMPLEMENTED",
+  "INTERNAL",
+  "UNAVAILABLE",
+  "DATA_LOSS",
+  "UNAUTHENTICATED",
+];
+
+/** The code for a name or a number in any case; undefined for neither. */
+export function parseGrpcStatus(text: string): number | undefined {
+  if (/^\d{1,9}$/u.test(text)) return Number(text);
+  const code = GRPC_STATUS_NAMES.indexOf(text.toUpperCase());
+  return code === -1 ? undefined : code;
+}
+
+/** Names of close codes (RFC 6455, 7.4.1, and the registry of WebSocket close codes). */
+const CODE_NAMES: Readonly<Record<number, string>> = {
+  1000: "Normal Closure",
+  1001: "Going Away",
+  1002: "Protocol Error",
+  1003: "Unsupported Data",
+  1005: "No Status Received",
+  1006: "Abnormal Closure",
+  1007: "Invalid Frame Payload Data",
+  1008: "Policy Violation",
+  1009: "Message Too Big",
+  1010: "Mandatory Extension",
+  1011: "Internal Error",
+  1012: "Service Restart",
+  1013: "Try Again Later",
+  1014: "Bad Gateway",
+  1015: "TLS Handshake",
+  3000: "Unauthorized",
+  3003: "Forbidden",
+  3008: "Timeout",
+};
+
+/** A WebSocket close in one line: `1000 Normal Closure: bye`. */
+export function closeCodeText(code: number, reason = ""): string {
+  const name = CODE_NAMES[code];
+  return `${code}${name === undefined ? "" : ` ${name}`}${reason === "" ? "" : `: ${reason}`}`;
+}
