@@ -31,11 +31,11 @@ function snapshots(directory: string): string[] {
 }
 
 test(
-  "snapshots are made by the clock after a restart, pruned, rotated, and restored by import",
+  "snapshots run on schedule after a restart, and are pruned, rotated and restored by import",
   { skip: curl.skip, timeout: 60_000 },
   async () => {
     const origin = cleanups.use(
-      await startOrigin({ handler: (request, response) => void response.end(`answer to ${request.url}`) }),
+      await startOrigin({ handler: (request, response) => void response.end(`response to ${request.url}`) }),
     );
     const data = await workDirectory(cleanups);
     const dataDir = data.file("data");
@@ -107,12 +107,12 @@ test(
       entries.map(({ response }) => response?.status_code),
       [200, 200, 200, 200],
     );
-    assert.equal((await other.body(entries[0] ?? assert.fail("no entry"), "response")).toString(), "answer to /0");
+    assert.equal((await other.body(entries[0] ?? assert.fail("no entry"), "response")).toString(), "response to /0");
   },
 );
 
 test(
-  "killed at any moment while it saves, every snapshot there is is whole, and the next start goes on",
+  "after a kill at any moment of a snapshot, all existing snapshots are whole, and the next start continues",
   { skip: curl.skip, timeout: 120_000 },
   async () => {
     await using data = await temporaryDirectory();
@@ -140,7 +140,7 @@ test(
       await weir.process.stop("SIGKILL");
       if (isSaving()) halves += 1;
     }
-    assert.ok(halves > 0, "at least one was killed half way");
+    assert.ok(halves > 0, "at least one was killed during a snapshot");
     for (const name of snapshots(backups)) {
       const document = JSON.parse(readFileSync(join(backups, name), "utf8")) as { entries: unknown[] };
       assert.ok(document.entries.length > 0, name);
@@ -152,7 +152,7 @@ test(
   },
 );
 
-test("a stop while a snapshot is written leaves no half file", { skip: curl.skip, timeout: 60_000 }, async () => {
+test("a stop during a snapshot leaves no partial file", { skip: curl.skip, timeout: 60_000 }, async () => {
   await using data = await temporaryDirectory();
   const dataDir = data.file("data");
   const origin = cleanups.use(

@@ -38,7 +38,7 @@ function serveRepository(request: IncomingMessage, response: ServerResponse): vo
     "/debian/Packages": packages,
     "/debian/Packages.gz": packed,
   };
-  // The list names the repository "./", and apt asks for exactly that.
+  // The list names the repository "./", and apt requests exactly that.
   const file = files[(request.url ?? "").replace("/./", "/")];
   response
     .writeHead(file ? 200 : 404, { "last-modified": "Thu, 01 Jan 2026 00:00:00 GMT" })
@@ -91,7 +91,7 @@ async function update(scheme: "http" | "https", trusts: boolean): Promise<Exit &
 }
 
 for (const scheme of ["https", "http"] as const) {
-  test(`apt-get update over ${scheme} gets the lists, and each file is an entry`, { skip: apt.skip }, async () => {
+  test(`apt-get update over ${scheme} downloads the lists, and each file is an entry`, { skip: apt.skip }, async () => {
     const { weir, secure, plain } = bench;
     const { code, stdout, stderr, lists } = await update(scheme, true);
     assert.equal(code, 0, stdout + stderr);
@@ -111,13 +111,13 @@ for (const scheme of ["https", "http"] as const) {
   });
 }
 
-test("apt-get without trust refuses the repository, and an entry says why", { skip: apt.skip }, async () => {
+test("apt-get without trust refuses the repository, and an entry has the reason", { skip: apt.skip }, async () => {
   const { weir, secure } = bench;
-  const asked = secure.requests.length;
+  const requested = secure.requests.length;
   const { code, stdout, stderr } = await update("https", false);
   assert.notEqual(code, 0, stdout + stderr);
   assert.match(stdout + stderr, /[Cc]ertificate/);
-  assert.equal(secure.requests.length, asked);
+  assert.equal(secure.requests.length, requested);
   const [entry] = await waitUntil(async () => {
     const all = await refusals(weir);
     return all.length > 0 && all;

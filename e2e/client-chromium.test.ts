@@ -22,11 +22,11 @@ after(() => cleanups.run());
 
 const PAGE = `<!doctype html><title>through Weir</title><link rel="stylesheet" href="/style.css"><img src="/dot.svg">
 <p id="out"></p><script type="module">
-const answers = await Promise.all(Array.from({ length: 20 }, (_, index) => fetch("/echo?" + index, { method: "POST", body: "n" + index }).then((answer) => answer.text())));
-document.querySelector("#out").textContent = answers.join();
+const responses = await Promise.all(Array.from({ length: 20 }, (_, index) => fetch("/echo?" + index, { method: "POST", body: "n" + index }).then((response) => response.text())));
+document.querySelector("#out").textContent = responses.join();
 </script>`;
 
-/** A small page with what a browser asks for by itself, compressed as browsers get it. */
+/** A small page with the resources that a browser requests itself, compressed for browsers. */
 function site(request: IncomingMessage, response: ServerResponse): void {
   const path = request.url ?? "";
   if (path.startsWith("/echo")) {
@@ -49,7 +49,7 @@ function site(request: IncomingMessage, response: ServerResponse): void {
   response.end(body);
 }
 
-/** Opens a browser of its own, with a home that trusts Weir's CA or nothing. */
+/** Opens a browser with a profile of its own, which trusts Weir's CA or nothing. */
 async function inBrowser(trusts: boolean, use: (page: Page) => Promise<void>): Promise<void> {
   const { weir } = bench;
   await using home = await temporaryDirectory();
@@ -122,13 +122,13 @@ test("Chromium loads a plain page through the proxy", { skip }, async () => {
   await weir.waitForEntries(23, `http://localhost:${plain.port}/`);
 });
 
-test("Chromium without trust shows its warning, and an entry says why", { skip }, async () => {
+test("Chromium without trust shows its warning, and an entry has the reason", { skip }, async () => {
   const { weir, secure } = bench;
-  const asked = secure.requests.length;
+  const requested = secure.requests.length;
   await inBrowser(false, async (page) => {
     await assert.rejects(page.goto(`https://localhost:${secure.port}/`), /ERR_CERT_AUTHORITY_INVALID/);
   });
-  assert.equal(secure.requests.length, asked);
+  assert.equal(secure.requests.length, requested);
   const [entry] = await waitUntil(async () => {
     const all = await refusals(weir);
     return all.length > 0 && all;

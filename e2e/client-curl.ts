@@ -38,7 +38,7 @@ export const curlCases: readonly ClientCase[] = [
   { name: "curl --http1.1 and a name of its own", path: "/http11", run: byFlag("--http1.1", "-A", "weir-test") },
   { name: "curl over TLS 1.2", path: "/tls12", run: byFlag("--tls-max", "1.2") },
   { name: "curl -x to plain HTTP", path: "/plain", plain: true, run: byFlag() },
-  { name: "curl -p, which asks for a tunnel even for plain HTTP", path: "/tunnel", plain: true, run: byFlag("-p") },
+  { name: "curl -p, a tunnel also for plain HTTP", path: "/tunnel", plain: true, run: byFlag("-p") },
   { name: "curl with https_proxy", path: "/environment", run: byEnvironment("https_proxy") },
   { name: "curl with ALL_PROXY", path: "/all", run: byEnvironment("ALL_PROXY") },
   { name: "curl with http_proxy", path: "/plain-environment", plain: true, run: byEnvironment("http_proxy") },

@@ -13,7 +13,7 @@ const git = peer("git");
 const cleanups = new Cleanups();
 let bench: Bench;
 let repositories = "";
-/** Neither the user's nor the machine's configuration takes part. */
+/** Excludes the configuration of the user and the machine. */
 const alone = {
   GIT_CONFIG_GLOBAL: "/dev/null",
   GIT_CONFIG_NOSYSTEM: "1",
@@ -42,7 +42,7 @@ before(async () => {
 });
 after(() => cleanups.run());
 
-/** git's own CGI program behind node's server. */
+/** git's own CGI program behind Node's server. */
 function gitBackend(request: IncomingMessage, response: ServerResponse): void {
   const url = new URL(request.url ?? "/", "https://localhost");
   const child = spawn(git.path, ["http-backend"], {
@@ -107,11 +107,13 @@ test("git clones, fetches and pushes over HTTPS through the proxy", { skip: git.
     assert.equal(code, 0, stderr);
   }
   const entries = await weir.waitForEntries(5, "/project.git");
-  const asked = entries.map(({ request, response }) => `${request.method} ${request.path} ${response?.status_code}`);
-  assert.ok(asked.includes("GET /project.git/info/refs?service=git-upload-pack 200"), asked.join("\n"));
-  assert.ok(asked.includes("POST /project.git/git-upload-pack 200"), asked.join("\n"));
+  const requested = entries.map(
+    ({ request, response }) => `${request.method} ${request.path} ${response?.status_code}`,
+  );
+  assert.ok(requested.includes("GET /project.git/info/refs?service=git-upload-pack 200"), requested.join("\n"));
+  assert.ok(requested.includes("POST /project.git/git-upload-pack 200"), requested.join("\n"));
   const push = entries.find(({ request }) => request.path.endsWith("git-receive-pack") && request.body_size > 65_536);
-  assert.ok(push, asked.join("\n"));
+  assert.ok(push, requested.join("\n"));
   assert.equal(push.response?.status_code, 200);
   assert.ok((await weir.body(push, "request")).includes("PACK"));
   const copied = await running(["clone", "-q", url, directory.file("again")], true);
@@ -119,16 +121,16 @@ test("git clones, fetches and pushes over HTTPS through the proxy", { skip: git.
   assert.equal(await readFile(directory.file("again", "large.txt"), "utf8"), blob);
 });
 
-test("git without trust refuses to clone, and an entry says why", { skip: git.skip }, async () => {
+test("git without trust refuses to clone, and an entry has the reason", { skip: git.skip }, async () => {
   const { weir, secure, directory } = bench;
-  const asked = secure.requests.length;
+  const requested = secure.requests.length;
   const { code, stderr } = await running(
     ["clone", "-q", `https://localhost:${secure.port}/project.git`, directory.file("no")],
     false,
   );
   assert.notEqual(code, 0);
   assert.match(stderr, /certificate/);
-  assert.equal(secure.requests.length, asked);
+  assert.equal(secure.requests.length, requested);
   const [entry] = await waitUntil(async () => {
     const all = await refusals(weir);
     return all.length > 0 && all;

@@ -32,12 +32,12 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	answer, err := (&http.Client{Transport: transport}).Do(request)
+	response, err := (&http.Client{Transport: transport}).Do(request)
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer answer.Body.Close()
-	if _, err := io.Copy(os.Stdout, answer.Body); err != nil {
+	defer response.Body.Close()
+	if _, err := io.Copy(os.Stdout, response.Body); err != nil {
 		log.Fatal(err)
 	}
 }

@@ -8,10 +8,10 @@ const keytool = peer("keytool");
 const skip = java.skip === false ? keytool.skip : java.skip;
 
 const PASSWORD = "changeit";
-/** For programs that are over in a second. */
+/** For programs that run for about a second. */
 const SMALL = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"];
 
-/** Java's own client and own settings; the program asks for each URL it is given. */
+/** Java's own client with default settings; the program requests each given URL. */
 const PROGRAM = `import java.net.URI;
 import java.net.http.*;
 
@@ -19,22 +19,22 @@ public class Client {
   public static void main(String[] arguments) throws Exception {
     var body = arguments.length > 2 ? HttpRequest.BodyPublishers.ofString(arguments[2]) : HttpRequest.BodyPublishers.noBody();
     var request = HttpRequest.newBuilder(URI.create(arguments[0])).method(arguments[1], body).build();
-    var answer = HttpClient.newHttpClient().send(request, HttpResponse.BodyHandlers.ofByteArray());
-    System.out.write(answer.body());
+    var response = HttpClient.newHttpClient().send(request, HttpResponse.BodyHandlers.ofByteArray());
+    System.out.write(response.body());
     System.out.flush();
   }
 }
 `;
 
 interface Prepared {
-  /** Where the class is. */
+  /** Directory of the class. */
   readonly folder: string;
   readonly trustStore: string;
 }
 
 let prepared: Promise<Prepared> | undefined;
 
-/** Compiles once: a source file given to `java` is compiled each time, which takes longer than all the rest. */
+/** Compiles once: `java` compiles a source file at each run, which takes longer than everything else. */
 async function prepare({ directory, weir }: Bench): Promise<Prepared> {
   const source = directory.file("Client.java");
   await writeFile(source, PROGRAM);
@@ -61,7 +61,7 @@ const running =
       "https.proxyPort": String(weir.proxyPort),
       "http.proxyHost": "127.0.0.1",
       "http.proxyPort": String(weir.proxyPort),
-      // Loopback names are not proxied unless this says so.
+      // Loopback names are proxied only with this property.
       "http.nonProxyHosts": "",
       ...(trusts
         ? {

@@ -3,19 +3,19 @@ import type { ClientCase } from "./client-rig.ts";
 
 const FETCH = `
 const [url, method, body] = process.argv.slice(1);
-const answer = await fetch(url, { method, ...(body ? { body, duplex: "half" } : {}) });
-process.stdout.write(Buffer.from(await answer.arrayBuffer()));
+const response = await fetch(url, { method, ...(body ? { body, duplex: "half" } : {}) });
+process.stdout.write(Buffer.from(await response.arrayBuffer()));
 `;
 
 const REQUEST = `
 import http from "node:http";
 import https from "node:https";
 const [url, method, body] = process.argv.slice(1);
-const request = (url.startsWith("https:") ? https : http).request(url, { method }, (answer) => answer.pipe(process.stdout));
+const request = (url.startsWith("https:") ? https : http).request(url, { method }, (response) => response.pipe(process.stdout));
 request.end(body);
 `;
 
-/** What an application does that speaks CONNECT itself. */
+/** Like an application that sends CONNECT itself. */
 const BY_HAND = `
 import http from "node:http";
 import tls from "node:tls";
@@ -23,11 +23,11 @@ import https from "node:https";
 const [address, method] = process.argv.slice(1);
 const url = new URL(address);
 const proxy = new URL(process.env.HTTPS_PROXY);
-http.request({ host: proxy.hostname, port: proxy.port, method: "CONNECT", path: url.host }).on("connect", (answer, socket) => {
+http.request({ host: proxy.hostname, port: proxy.port, method: "CONNECT", path: url.host }).on("connect", (response, socket) => {
   const secure = tls.connect({ socket, servername: url.hostname });
-  https.request(url, { method, createConnection: () => secure }, (answer) => {
-    answer.pipe(process.stdout);
-    answer.on("end", () => secure.end());
+  https.request(url, { method, createConnection: () => secure }, (response) => {
+    response.pipe(process.stdout);
+    response.on("end", () => secure.end());
   }).end();
 }).end();
 `;

@@ -4,7 +4,7 @@ import type { ClientCase } from "./client-rig.ts";
 
 const python = peer("python3");
 const requests = requestsSkip();
-/** `requests` belongs to one Python of possibly several. */
+/** One of several installed Pythons may have `requests`. */
 function requestsSkip(): { readonly path: string; readonly skip: string | false } {
   for (const path of [python.path, "/usr/bin/python3"]) {
     if (path !== "" && spawnSync(path, ["-c", "import requests"]).status === 0) return { path, skip: false };
@@ -18,18 +18,18 @@ function requestsSkip(): { readonly path: string; readonly skip: string | false 
 const URLLIB = `
 import sys, urllib.request
 data = sys.stdin.buffer.read() or None
-with urllib.request.urlopen(urllib.request.Request(sys.argv[1], data=data)) as answer:
-    sys.stdout.buffer.write(answer.read())
+with urllib.request.urlopen(urllib.request.Request(sys.argv[1], data=data)) as response:
+    sys.stdout.buffer.write(response.read())
 `;
 
-// The body goes in one piece: requests before 2.29, which Debian 12 has, sends streamed bodies past the proxy's CONNECT.
+// The body is sent in one piece: requests before 2.29, as in Debian 12, sends streamed bodies past the proxy's CONNECT.
 const REQUESTS = `
 import sys, requests
 with requests.Session() as session:
     body = sys.stdin.buffer.read()
-    answer = session.request(sys.argv[2], sys.argv[1], data=body or None)
-    answer.raise_for_status()
-    sys.stdout.buffer.write(answer.content)
+    response = session.request(sys.argv[2], sys.argv[1], data=body or None)
+    response.raise_for_status()
+    sys.stdout.buffer.write(response.content)
 `;
 
 const running =

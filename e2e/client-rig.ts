@@ -6,34 +6,34 @@ import type { Exit, Origin, TemporaryDirectory } from "@headworks/testkit";
 import { LOCAL_NAMES, originAuthority, startWeir, workDirectory } from "./rig.ts";
 import type { Cleanups, Entry, Weir } from "./rig.ts";
 
-/** What a client under test gets to work with. */
+/** The environment of a client under test. */
 export interface Bench {
   readonly weir: Weir;
-  /** HTTPS, certified by {@link originAuthority}, which no client knows. */
+  /** HTTPS, with a certificate of {@link originAuthority}, unknown to clients. */
   readonly secure: Origin;
   readonly plain: Origin;
   readonly directory: TemporaryDirectory;
 }
 
-/** One way to use a client: what it asks for, and what must come of it. */
+/** One use of a client: its request and the expected result. */
 export interface ClientCase {
   readonly name: string;
   readonly skip?: string | false;
   /** Path and query, unique in its file. */
   readonly path: string;
   readonly method?: string;
-  /** Asks over plain HTTP; there is nothing to trust then. */
+  /** Plain HTTP, without trust in a certificate. */
   readonly plain?: true;
-  /** What the client sends. */
+  /** The request body. */
   readonly body?: Buffer;
-  /** Status that the origin answers; 200 unless given. */
+  /** Status of the origin's response; default 200. */
   readonly status?: number;
-  /** Runs the client to its end; without `trusts` nothing tells it of a CA. */
+  /** Runs the client to its end; without `trusts` it has no CA. */
   readonly run: (bench: Bench, url: string, trusts: boolean) => Promise<Exit>;
 }
 
-/** Answer of the client origins: text and bytes that no text has. */
-const RESPONSE = Buffer.concat([Buffer.from("answer of the origin: "), Buffer.from([0, 255, 13, 10, 128])]);
+/** Response body of the client origins: text and non-text bytes. */
+const RESPONSE = Buffer.concat([Buffer.from("response of the origin: "), Buffer.from([0, 255, 13, 10, 128])]);
 
 /** Starts Weir and two origins for the tests of one file. */
 export async function startBench(cleanups: Cleanups, handler = responseAll): Promise<Bench> {
@@ -57,13 +57,13 @@ export function testClients(bench: () => Bench, cases: readonly ClientCase[]): v
   for (const each of cases) {
     const { name, skip = false } = each;
     void test(
-      `${name}: the exchange passes and its entry is true to it`,
+      `${name}: the exchange passes and its entry is accurate`,
       { skip },
       async () => await trusted(bench(), each),
     );
     if (each.plain === true) continue;
     void test(
-      `${name}: without trust it refuses, and an entry says why`,
+      `${name}: without trust it refuses, and an entry has the reason`,
       { skip },
       async () => await distrusting(bench(), each),
     );
@@ -74,9 +74,9 @@ async function trusted(bench: Bench, each: ClientCase): Promise<void> {
   const { weir } = bench;
   const url = urlOf(bench, each);
   const exit = await each.run(bench, url, true);
-  const told = `${exit.stdout}\n${exit.stderr}`;
-  assert.equal(exit.code, 0, told);
-  if (each.method !== "HEAD") assert.ok(exit.stdout.includes("answer of the origin: "), told);
+  const output = `${exit.stdout}\n${exit.stderr}`;
+  assert.equal(exit.code, 0, output);
+  if (each.method !== "HEAD") assert.ok(exit.stdout.includes("response of the origin: "), output);
   const [entry] = await weir.waitForEntries(1, each.path);
   assert.ok(entry);
   assert.equal(entry.failure, null);
@@ -89,7 +89,7 @@ async function trusted(bench: Bench, each: ClientCase): Promise<void> {
   assertTlsFacts(entry, each.plain === true);
 }
 
-/** Both sides' TLS as the entry tells it. */
+/** TLS of both sides, from the entry. */
 export function assertTlsFacts(entry: Entry, isPlain: boolean): void {
   if (isPlain) {
     assert.equal(entry.tls, null);
@@ -105,11 +105,11 @@ export function assertTlsFacts(entry: Entry, isPlain: boolean): void {
 
 async function distrusting(bench: Bench, each: ClientCase): Promise<void> {
   const { weir, secure } = bench;
-  const asked = secure.requests.length;
+  const requested = secure.requests.length;
   const before = (await refusals(weir)).length;
   const exit = await each.run(bench, urlOf(bench, each), false);
   assert.notEqual(exit.code, 0, `the client accepted an unknown certificate:\n${exit.stdout}\n${exit.stderr}`);
-  assert.equal(secure.requests.length, asked, "a request reached the origin");
+  assert.equal(secure.requests.length, requested, "a request reached the origin");
   const said = await waitUntil(
     async () => {
       const all = await refusals(weir);
@@ -124,7 +124,7 @@ async function distrusting(bench: Bench, each: ClientCase): Promise<void> {
   }
 }
 
-/** The entries that say that a client did not trust Weir. */
+/** Entries that report a client without trust in Weir. */
 export async function refusals(weir: Weir): Promise<Entry[]> {
   return (await weir.entries()).filter(({ failure }) => failure?.code === "CLIENT_CERTIFICATE_REFUSED");
 }

@@ -9,7 +9,7 @@ import type { Bench } from "./client-rig.ts";
 import { wgetCases } from "./client-wget.ts";
 import { Cleanups } from "./rig.ts";
 
-// One Weir and one pair of origins for all of them; each case has a path of its own.
+// One Weir and one pair of origins for all cases; each case has its own path.
 
 const cleanups = new Cleanups();
 let bench: Bench;

@@ -11,7 +11,7 @@ const browser = peer("chromium");
 const cleanups = new Cleanups();
 let weir: Weir;
 let site: Origin;
-/** An API that knows nothing of pages of other origins: it refuses OPTIONS. */
+/** An API without CORS: it refuses OPTIONS. */
 let api: Origin;
 
 function response(request: IncomingMessage, response: ServerResponse): void {
@@ -31,7 +31,7 @@ before(async () => {
 });
 after(() => cleanups.run());
 
-/** Calls as pages make them; each gives the body and a field, or the error. */
+/** Requests as pages make them; each returns the body and a field, or the error. */
 const CALLS: readonly (readonly [what: string, init: object])[] = [
   ["a simple GET", {}],
   ["JSON", { method: "POST", headers: { "content-type": "application/json" }, body: "{}" }],
@@ -39,7 +39,7 @@ const CALLS: readonly (readonly [what: string, init: object])[] = [
   ["a field of its own", { method: "PUT", headers: { "x-mine": "1" }, credentials: "include" }],
 ];
 
-test("with the template for CORS, Chromium's pages use an API of another origin", { skip: browser.skip }, async () => {
+test("with the CORS template, pages in Chromium can use an API of another origin", { skip: browser.skip }, async () => {
   const instance = await chromium.launch({
     executablePath: browser.path,
     args: [

@@ -11,21 +11,21 @@ import type { Entry, Weir } from "./rig.ts";
 import { watchHealth } from "./watch.ts";
 
 const ROUNDS = 4;
-/** What ended this long before the kill must be there. */
+/** Exchanges that ended this long before the kill must be stored. */
 const COMMITTED_AFTER_MS = 250;
-/** Where Weir takes longer to say that it is well, the machine stood still, and nobody commits meanwhile. */
+/** If Weir takes longer to report its health, the machine was paused and nothing was committed. */
 const ANSWERED_AFTER_MS = 100;
 
 const cleanups = new Cleanups();
 let origin: Origin;
 before(async () => {
   origin = cleanups.use(
-    await startOrigin({ handler: (request, response) => response.end(`answer to ${request.url}`.repeat(50)) }),
+    await startOrigin({ handler: (request, response) => response.end(`response to ${request.url}`.repeat(50)) }),
   );
 });
 after(() => cleanups.run());
 
-/** Sends requests one after the other until stopped; notes when each answer was whole. */
+/** Sends requests sequentially until stopped; records when each response was complete. */
 function load(
   client: ProxyClient,
   prefix: string,
@@ -66,19 +66,19 @@ async function storedPaths(weir: Weir): Promise<Map<string, Entry>> {
   }
 }
 
-test("after kill -9 under load everything acknowledged is there, whole, and the database is sound", async () => {
+test("after kill -9 under load all acknowledged exchanges are stored completely, and the database is intact", async () => {
   await using directory = await temporaryDirectory();
   const dataDir = directory.file("data");
   const acknowledged = new Set<string>();
-  const asked = new Set<string>();
+  const requested = new Set<string>();
   for (let round = 0; round < ROUNDS; round += 1) {
     const weir = await startWeir({ dataDir, args: ["--max-requests=0"] });
     const stored = await storedPaths(weir);
     const lost = [...acknowledged].filter((path) => !stored.has(path));
     assert.deepEqual(lost, [], `round ${round}: lost ${lost.length} of ${acknowledged.size}`);
     for (const [path, { response }] of stored) {
-      assert.ok(asked.has(path), `nobody asked for ${path}`);
-      if (acknowledged.has(path)) assert.equal(response?.body, `answer to ${path}`.repeat(50));
+      assert.ok(requested.has(path), `${path} was never requested`);
+      if (acknowledged.has(path)) assert.equal(response?.body, `response to ${path}`.repeat(50));
     }
     const running = load(proxyClient(weir.proxyPort), `round${round}`);
     const health = watchHealth(weir);
@@ -92,7 +92,7 @@ test("after kill -9 under load everything acknowledged is there, whole, and the 
     for (const [path, endedMs] of await running.stop()) {
       if (endedMs < killedMs - COMMITTED_AFTER_MS - stoodStillMs) acknowledged.add(path);
     }
-    for (const path of running.sent) asked.add(path);
+    for (const path of running.sent) requested.add(path);
     checkDatabases(dataDir);
   }
   assert.ok(acknowledged.size > 20, `${acknowledged.size} exchanges are too few to show anything`);

@@ -17,7 +17,7 @@ before(async () => {
 });
 after(() => cleanups.run());
 
-/** What Weir prepares after its start needs descriptors too: the threads that read and the system's certificates. */
+/** Preparations after the start also need descriptors: the reader threads and the system's certificates. */
 async function untilAllHasBegun(): Promise<void> {
   const [entry] = await weir.waitForEntries(1, "/x");
   assert.equal((await weir.get<Entry>(`/traffic/${entry?.id}`)).state, "complete");
@@ -27,7 +27,7 @@ async function untilAllHasBegun(): Promise<void> {
 }
 
 test(
-  "out of descriptors, Weir refuses, logs at most once a second, and recovers by itself",
+  "without descriptors, Weir refuses connections, logs at most once a second, and recovers by itself",
   { skip: prlimit.skip },
   async () => {
     const client = proxyClient(weir.proxyPort, { timeoutMs: 3000 });

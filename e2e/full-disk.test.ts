@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { proxyClient, startOrigin, temporaryDirectory, waitUntil } from "@headworks/testkit";
 import { startWeir } from "./rig.ts";
 
-/** A small file system of its own needs rights that not every user and not every sandbox has. */
+/** Mounting a small file system needs permissions that some users and sandboxes lack. */
 async function smallDisk(): Promise<{ path: string; remove(): Promise<void> } | undefined> {
   const directory = await temporaryDirectory();
   const isMounted =
@@ -24,7 +24,7 @@ async function smallDisk(): Promise<{ path: string; remove(): Promise<void> } | 
   };
 }
 
-test("a full disk stops recording, not proxying, is said aloud, and passes without a restart", async (context) => {
+test("a full disk stops recording, not proxying, is reported, and recording resumes without a restart", async (context) => {
   const disk = await smallDisk();
   if (disk === undefined) {
     process.stdout.write("# skipping: no small file system can be mounted here\n");
@@ -70,16 +70,16 @@ test("a full disk stops recording, not proxying, is said aloud, and passes witho
     const [entry] = await weir.waitForEntries(1, "/recorded-again");
     assert.ok(entry);
     assert.deepEqual(await weir.body(entry, "response"), body);
-    // What could not be written is counted, or was kept until it could be.
+    // Entries that could not be written are counted, or were queued until they could be.
     const kept = (await weir.entries("/still/")).length;
     assert.ok(kept + (await weir.stats()).entries_lost >= 30, `${kept} of 30 are there, and the rest is not counted`);
-    assert.ok((await weir.entries("/before")).length === 1, "what was there before is still there");
+    assert.ok((await weir.entries("/before")).length === 1, "earlier entries are kept");
   } finally {
     await disk.remove();
   }
 });
 
-test("a stop that loses entries to a full disk says how many, and exits with 1", async (context) => {
+test("a stop that loses entries to a full disk prints their number and exits with 1", async (context) => {
   const disk = await smallDisk();
   if (disk === undefined) return context.skip("needs the right to mount a file system");
   try {

@@ -25,7 +25,7 @@ import {
 } from "@grpc/grpc-js";
 import { loadSync } from "@grpc/proto-loader";
 
-/** What the messages of the shop are; numbers that JSON cannot hold are text. */
+/** The messages of the shop; numbers beyond JSON's range are text. */
 export interface Order {
   id?: string;
   note?: string;
@@ -37,7 +37,7 @@ export interface Order {
 }
 
 const SHOP_FILE = fileURLToPath(new URL("grpc-shop.proto", import.meta.url));
-/** The file that says what the shop speaks. */
+/** The shop's .proto file. */
 export const SHOP_TEXT = readFileSync(SHOP_FILE, "utf8");
 const LOADING = { longs: String, enums: String, oneofs: true } as const;
 const definition = loadSync(SHOP_FILE, LOADING);
@@ -45,7 +45,7 @@ const shop = definition["shop.v1.Orders"] as ServiceDefinition;
 
 type Callback<T> = (error: ServiceError | null, value?: T) => void;
 
-/** The client that grpc-js makes of the file. */
+/** The client that grpc-js generates from the file. */
 export interface ShopClient extends Client {
   get(order: Order, metadata: Metadata, options: CallOptions, done: Callback<Order>): ClientUnaryCall;
   fail(order: Order, done: Callback<Order>): ClientUnaryCall;
@@ -57,7 +57,7 @@ export interface ShopClient extends Client {
 
 const { Orders } = (loadPackageDefinition(definition)["shop"] as { v1: { Orders: ServiceClientConstructor } }).v1;
 
-/** A client whose calls go through the proxy that `grpc_proxy` names at this moment. */
+/** A client whose calls use the current proxy in `grpc_proxy`. */
 export function shopClient(target: string, credentials: ChannelCredentials, options: ChannelOptions = {}): ShopClient {
   return new Orders(target, credentials, options) as unknown as ShopClient;
 }
@@ -98,7 +98,7 @@ const handlers = {
     done({ code: Number(request.id), details: `no: ${request.note ?? ""}`, metadata });
   },
   wait(): void {
-    // Its client gives up.
+    // The client cancels.
   },
 };
 

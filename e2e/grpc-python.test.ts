@@ -7,7 +7,7 @@ import { peer, runProcess, spawnProcess, waitUntil } from "@headworks/testkit";
 import { writeFile } from "node:fs/promises";
 import { Cleanups, LOCAL_NAMES, originAuthority, startWeir, workDirectory, type Weir } from "./rig.ts";
 
-/** Debian's Python, which python3-grpcio is for; another one may come first on the PATH. */
+/** Debian's Python, the one with python3-grpcio; another one may come first in PATH. */
 function grpcPeer(): { readonly path: string; readonly skip: string | false } {
   for (const path of ["/usr/bin/python3", peer("python3").path]) {
     if (path !== "" && spawnSync(path, ["-c", "import grpc"]).status === 0) return { path, skip: false };
@@ -21,10 +21,10 @@ function grpcPeer(): { readonly path: string; readonly skip: string | false } {
 const script = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
 const python = grpcPeer();
 const { skip } = python;
-const WAYS = ["h2c", "TLS"] as const;
-type Way = (typeof WAYS)[number];
+const TRANSPORTS = ["h2c", "TLS"] as const;
+type Transport = (typeof TRANSPORTS)[number];
 const cleanups = new Cleanups();
-const ports = new Map<Way, number>();
+const ports = new Map<Transport, number>();
 let weir: Weir;
 
 before(async () => {
@@ -44,9 +44,9 @@ async function startServer(...args: readonly string[]): Promise<number> {
   return Number((await server.waitForOutput(/port (\d+)/u, 20_000))[1]);
 }
 
-async function call(kind: string, way: Way): Promise<unknown> {
-  const args = [script("sluice-grpc-client.py"), kind, `localhost:${ports.get(way) ?? 0}`];
-  const exit = await runProcess(python.path, way === "TLS" ? [...args, weir.caFile] : args, {
+async function call(kind: string, transport: Transport): Promise<unknown> {
+  const args = [script("sluice-grpc-client.py"), kind, `localhost:${ports.get(transport) ?? 0}`];
+  const exit = await runProcess(python.path, transport === "TLS" ? [...args, weir.caFile] : args, {
     env: { grpc_proxy: weir.proxyUrl, no_proxy: "", no_grpc_proxy: "" },
     timeoutMs: 60_000,
   });
@@ -56,7 +56,7 @@ async function call(kind: string, way: Way): Promise<unknown> {
 
 interface Expected {
   readonly got: unknown;
-  /** Of the first call there was. */
+  /** The first call. */
   readonly shown: Partial<GrpcStream>;
 }
 
@@ -119,11 +119,11 @@ const CALLS: readonly (readonly [kind: string, what: string, expected: Expected]
   ],
 ];
 
-for (const way of WAYS) {
+for (const transport of TRANSPORTS) {
   for (const [kind, what, { got, shown }] of CALLS) {
-    test(`grpcio over ${way}: ${what}`, { skip }, async () => {
+    test(`grpcio over ${transport}: ${what}`, { skip }, async () => {
       await fetch(`${weir.apiUrl}/api/traffic/clear`, { method: "POST" });
-      assert.deepEqual(await call(kind, way), got);
+      assert.deepEqual(await call(kind, transport), got);
       const first = await waitUntil(async () => {
         const calls = await weir.get<GrpcStream[]>("/grpc/streams");
         const oldest = calls.at(-1);
@@ -136,9 +136,9 @@ for (const way of WAYS) {
     });
   }
 
-  test(`grpcio over ${way}: every status is counted with its text`, { skip }, async () => {
+  test(`grpcio over ${transport}: every status is counted with its message`, { skip }, async () => {
     await fetch(`${weir.apiUrl}/api/traffic/clear`, { method: "POST" });
-    const got = (await call("statuses", way)) as readonly { readonly code: number; readonly details: string }[];
+    const got = (await call("statuses", transport)) as readonly { readonly code: number; readonly details: string }[];
     assert.equal(got.length, 16);
     const stats = await waitUntil(async () => {
       const found = await weir.get<GrpcStats>("/grpc/stats");
@@ -152,10 +152,10 @@ for (const way of WAYS) {
     );
   });
 
-  test(`grpcio over ${way}: deadlines and cancelled calls are named`, { skip }, async () => {
+  test(`grpcio over ${transport}: deadlines and cancelled calls are reported as such`, { skip }, async () => {
     await fetch(`${weir.apiUrl}/api/traffic/clear`, { method: "POST" });
-    assert.equal(((await call("deadline", way)) as { readonly code: number }).code, 4);
-    await call("cancel", way);
+    assert.equal(((await call("deadline", transport)) as { readonly code: number }).code, 4);
+    await call("cancel", transport);
     for (const [method, received] of [
       ["Late", 0],
       ["Endless", 2],
@@ -164,15 +164,15 @@ for (const way of WAYS) {
         const found = await weir.get<GrpcStream[]>(`/grpc/streams?method=${method}`);
         return found[0]?.state === "closed" ? found : undefined;
       });
-      // The server may be the first to see the deadline, and then says so.
+      // If the server notices the deadline first, it sends the status.
       assert.ok(ended?.status_code === 4 || (ended?.status_code === null && ended.failure !== null), method);
       assert.ok((ended?.frames_received ?? 0) >= received, method);
     }
   });
 
-  test(`grpcio over ${way}: 500 calls, 32 at a time, lose no message`, { skip }, async () => {
+  test(`grpcio over ${transport}: 500 calls, 32 at a time, lose no message`, { skip }, async () => {
     await fetch(`${weir.apiUrl}/api/traffic/clear`, { method: "POST" });
-    assert.deepEqual(await call("parallel", way), { odd: [] });
+    assert.deepEqual(await call("parallel", transport), { odd: [] });
     const stats = await waitUntil(async () => {
       const found = await weir.get<GrpcStats>("/grpc/stats");
       return found.total_streams === 500 && found.active_streams === 0 ? found : undefined;

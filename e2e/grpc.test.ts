@@ -10,18 +10,18 @@ import { peer, runProcess, waitUntil } from "@headworks/testkit";
 import { shopClient, SHOP_TEXT, startShop, type Order, type Shop, type ShopClient } from "./grpc-peers.ts";
 import { Cleanups, LOCAL_NAMES, originAuthority, startWeir, type Weir } from "./rig.ts";
 
-const WAYS = ["h2c", "TLS"] as const;
-type Way = (typeof WAYS)[number];
+const TRANSPORTS = ["h2c", "TLS"] as const;
+type Transport = (typeof TRANSPORTS)[number];
 
 const cleanups = new Cleanups();
-const shops = new Map<Way, Shop>();
+const shops = new Map<Transport, Shop>();
 let weir: Weir;
 before(async () => {
   weir = cleanups.use(await startWeir());
   const leaf = originAuthority.issueLeaf(LOCAL_NAMES);
   shops.set("h2c", cleanups.use(await startShop()));
   shops.set("TLS", cleanups.use(await startShop({ cert: leaf.certificatePem, key: leaf.keyPem })));
-  // grpc-js looks there when a client is made.
+  // grpc-js reads the variable when a client is created.
   process.env["grpc_proxy"] = weir.proxyUrl;
 });
 after(async () => {
@@ -39,15 +39,15 @@ async function api<T>(method: string, path: string, body?: unknown): Promise<T> 
   return (text === "" ? undefined : JSON.parse(text)) as T;
 }
 
-/** Runs `use` with a client of its own, on what was recorded before it nothing is left. */
+/** Runs `use` with a client of its own, after deleting all recorded traffic. */
 async function withClient<T>(
-  way: Way,
+  transport: Transport,
   use: (client: ShopClient) => Promise<T>,
   options: ChannelOptions = {},
 ): Promise<T> {
   await api("POST", "/traffic/clear");
-  const secure = way === "TLS" ? credentials.createSsl(Buffer.from(weir.caPem)) : credentials.createInsecure();
-  const client = shopClient(`localhost:${shops.get(way)?.port ?? 0}`, secure, options);
+  const secure = transport === "TLS" ? credentials.createSsl(Buffer.from(weir.caPem)) : credentials.createInsecure();
+  const client = shopClient(`localhost:${shops.get(transport)?.port ?? 0}`, secure, options);
   try {
     return await use(client);
   } finally {
@@ -86,11 +86,11 @@ const ORDER: Order = {
   card: "4",
 };
 
-for (const way of WAYS) {
-  test(`a unary call over ${way} has its messages by name, metadata both ways and its status`, async () => {
+for (const transport of TRANSPORTS) {
+  test(`a unary call over ${transport} has decoded messages, metadata of both sides and its status`, async () => {
     const metadata = new Metadata();
     metadata.set("x-asked", "what");
-    const response = await withClient(way, (client) => unary(client, ORDER, metadata));
+    const response = await withClient(transport, (client) => unary(client, ORDER, metadata));
     assert.equal(response.note, ORDER.note);
     const { id } = await theCall();
     assert.equal((await framesOf(id))[0]?.decoded?.json, null);
@@ -118,8 +118,8 @@ for (const way of WAYS) {
     await api("DELETE", `/grpc/schemas/${schema.id}`);
   });
 
-  test(`a thousand messages of a server over ${way} are stored in their order`, async () => {
-    const got = await withClient(way, async (client) => {
+  test(`a thousand messages of a server over ${transport} are stored in order`, async () => {
+    const got = await withClient(transport, async (client) => {
       const notes: string[] = [];
       for await (const order of client.watch({ id: "1000" })) notes.push((order as Order).note ?? "");
       return notes;
@@ -134,9 +134,9 @@ for (const way of WAYS) {
     );
   });
 
-  test(`messages of a client over ${way} are counted and read`, async () => {
+  test(`messages of a client over ${transport} are counted and decoded`, async () => {
     const response = await withClient(
-      way,
+      transport,
       (client) =>
         new Promise<Order>((resolve, reject) => {
           const call = client.load((error, value) => (error === null ? resolve(value ?? {}) : reject(error)));
@@ -149,8 +149,8 @@ for (const way of WAYS) {
     assert.deepEqual([call.message_type, call.frames_sent, call.frames_received], ["clientstream", 50, 1]);
   });
 
-  test(`both sides talk in turn over ${way}, and each message is shown before the next is sent`, async () => {
-    await withClient(way, async (client) => {
+  test(`both sides send in turn over ${transport}, and each message is shown before the next one is sent`, async () => {
+    await withClient(transport, async (client) => {
       const call = client.talk();
       for (const [at, note] of ["one", "two", "three"].entries()) {
         call.write({ note });
@@ -166,10 +166,10 @@ for (const way of WAYS) {
     assert.deepEqual([call.message_type, call.status_code, call.state], ["bidistream", 0, "closed"]);
   });
 
-  test(`messages that are packed with gzip over ${way} are stored unpacked`, async () => {
+  test(`gzip messages over ${transport} are stored decompressed`, async () => {
     const note = "again and ".repeat(5000);
     const options = { "grpc.default_compression_algorithm": 2 };
-    assert.equal((await withClient(way, (client) => unary(client, { note }), options)).note, note);
+    assert.equal((await withClient(transport, (client) => unary(client, { note }), options)).note, note);
     const call = await theCall();
     assert.equal(call.compression, "gzip");
     const [request] = await framesOf(call.id);
@@ -178,9 +178,9 @@ for (const way of WAYS) {
     assert.equal(request?.decoded?.fields[0]?.value.value, note);
   });
 
-  test(`an error over ${way} has its code, its text and its details`, async () => {
+  test(`an error over ${transport} has its code, message and details`, async () => {
     const error = await withClient(
-      way,
+      transport,
       (client) =>
         new Promise<ServiceError | null>((resolve) => {
           client.fail({ id: "5", note: "für 100 %" }, (failure) => resolve(failure));
@@ -193,17 +193,17 @@ for (const way of WAYS) {
     assert.equal((await weir.get<GrpcStats>("/grpc/stats")).by_status["5"], 1);
   });
 
-  test(`a deadline and a cancelled call over ${way} say how they ended`, async () => {
-    await withClient(way, async (client) => {
+  test(`a deadline and a cancelled call over ${transport} have their reason`, async () => {
+    await withClient(transport, async (client) => {
       const call = client.wait({}, { deadline: Date.now() + 700 });
       const [error] = (await once(call, "error")) as [ServiceError];
       assert.equal(error.code, 4);
       const shown = await theCall();
-      // The server may be the first to see it, and then says so.
+      // If the server notices the deadline first, it sends the status.
       assert.ok(shown.status_code === 4 || (shown.status_code === null && shown.failure !== null));
       assert.ok((shown.deadline_ms ?? 0) > 0 && (shown.deadline_ms ?? 0) <= 700);
     });
-    await withClient(way, async (client) => {
+    await withClient(transport, async (client) => {
       const call = client.wait({});
       const failed = once(call, "error");
       await theCall(({ state }) => state === "halfclosedlocal");
@@ -213,22 +213,22 @@ for (const way of WAYS) {
     });
   });
 
-  test(`a server over ${way} tells its schema by reflection`, async () => {
-    const url = `${way === "TLS" ? "https" : "http"}://localhost:${shops.get(way)?.port ?? 0}`;
+  test(`a server over ${transport} provides its schema by reflection`, async () => {
+    const url = `${transport === "TLS" ? "https" : "http"}://localhost:${shops.get(transport)?.port ?? 0}`;
     const schema = await api<GrpcSchema>("POST", "/grpc/schemas/reflect", { url });
     assert.deepEqual(
       schema.services.map(({ name, methods }) => [name, methods.length]),
       [["shop.v1.Orders", 6]],
     );
-    await withClient(way, (client) => unary(client, ORDER));
+    await withClient(transport, (client) => unary(client, ORDER));
     const call = await theCall();
     assert.equal(call.schema_id, schema.id);
     assert.deepEqual((await framesOf(call.id))[0]?.decoded?.json, ORDER);
     await api("DELETE", `/grpc/schemas/${schema.id}`);
   });
 
-  test(`calls over ${way} that run at once on one connection are told apart`, async () => {
-    await withClient(way, async (client) => {
+  test(`concurrent calls over ${transport} on one connection are separate`, async () => {
+    await withClient(transport, async (client) => {
       const notes = Array.from({ length: 200 }, (_, at) => `call ${at}`);
       const responses = await Promise.all(notes.map((note) => unary(client, { note })));
       assert.deepEqual(
@@ -248,7 +248,7 @@ for (const way of WAYS) {
 }
 
 const curl = peer("curl");
-test("curl makes a call of gRPC-Web over HTTP/1.1", { skip: curl.skip }, async () => {
+test("curl makes a gRPC-Web call over HTTP/1.1", { skip: curl.skip }, async () => {
   const trailers = frameMessage(Buffer.from("grpc-status:0\r\n"), 0x80);
   const server = createServer((request, response) => {
     response.writeHead(200, { "content-type": "application/grpc-web+proto" });

@@ -25,7 +25,7 @@ before(async () => {
 });
 after(() => cleanups.run());
 
-/** Somebody well-behaved, over TLS and plain. */
+/** A well-behaved client, over TLS and plain. */
 async function servesOthers(rounds = 10): Promise<void> {
   const client = proxyClient(weir.proxyPort, { ca: weir.caPem });
   for (let round = 0; round < rounds; round += 1) {
@@ -35,7 +35,7 @@ async function servesOthers(rounds = 10): Promise<void> {
   }
 }
 
-/** Every test leaves Weir as it found it. */
+/** After each test, Weir has no open exchanges and no additional descriptors. */
 async function attack(name: string, run: () => Promise<void>): Promise<void> {
   await servesOthers(2);
   const before = (await atRest(weir)).openFiles();
@@ -47,7 +47,7 @@ async function attack(name: string, run: () => Promise<void>): Promise<void> {
   await waitUntil(active, { what: "the end of every exchange" });
 }
 
-test("heads that come slowly are ended in time, and others are served meanwhile", async () => {
+test("slow heads time out, and other clients are served meanwhile", async () => {
   await attack("slow heads", async () => {
     const slow = await Promise.all(numbers(200).map(async () => await rawClient(weir.proxyPort)));
     const text = "GET http://localhost/ HTTP/1.1\r\nHost: localhost\r\n";
@@ -65,7 +65,7 @@ test("heads that come slowly are ended in time, and others are served meanwhile"
   });
 });
 
-test("bodies that stop coming are ended in time, and others are served meanwhile", async () => {
+test("stalled bodies time out, and other clients are served meanwhile", async () => {
   await attack("slow bodies", async () => {
     const slow = await Promise.all(numbers(150).map(async () => await rawClient(weir.proxyPort)));
     for (const connection of slow) {
@@ -81,7 +81,7 @@ test("bodies that stop coming are ended in time, and others are served meanwhile
   assert.equal(entry?.failure?.code, "CLIENT_TIMEOUT");
 });
 
-test("2,000 idle connections do not keep others from being served", async () => {
+test("2,000 idle connections do not affect other clients", async () => {
   await attack("idle connections", async () => {
     const idle: RawConnection[] = [];
     await inParallel(numbers(2000), 50, async () => void idle.push(await rawClient(weir.proxyPort)));
@@ -90,7 +90,7 @@ test("2,000 idle connections do not keep others from being served", async () => 
   });
 });
 
-test("a flood of tunnels to dead ports is answered, each one", async () => {
+test("each tunnel in a flood to closed ports gets a response", async () => {
   const gone = await startOrigin();
   const { port } = gone;
   await gone.close();
@@ -109,11 +109,11 @@ test("a flood of tunnels to dead ports is answered, each one", async () => {
   });
 });
 
-test("5,000 different names keep memory bounded", async () => {
-  // A context of its own for each of them costs the client more than the handshake does.
+test("memory stays bounded with 5,000 different host names", async () => {
+  // A TLS context for each of them costs the client more than the handshake.
   const secureContext = createSecureContext({ ecdhCurve: "X25519" });
   await attack("5,000 names", async () => {
-    const asked = async (index: number): Promise<void> => {
+    const openTunnelTo = async (index: number): Promise<void> => {
       const { connection } = await proxyClient(weir.proxyPort).tunnel(`h${index}.example:443`);
       const socket = connection.detach();
       const name = `h${index}.example.test`;
@@ -128,12 +128,12 @@ test("5,000 different names keep memory bounded", async () => {
       tls.destroy();
       socket.destroy();
     };
-    await inParallel(numbers(1500), 8, asked);
+    await inParallel(numbers(1500), 8, openTunnelTo);
     const warmBytes = weir.residentBytes();
     await inParallel(
       numbers(3500).map((index) => 1500 + index),
       8,
-      asked,
+      openTunnelTo,
     );
     const grownBytes = weir.residentBytes() - warmBytes;
     process.stdout.write(`# resident memory grew by ${(grownBytes / 1e6).toFixed(0)} MB over the last 3,500 names\n`);
@@ -141,7 +141,7 @@ test("5,000 different names keep memory bounded", async () => {
   });
 });
 
-/** How far a client comes before it goes away. */
+/** The stage at which a client goes away. */
 const STAGES: readonly [name: string, go: () => Promise<RawConnection>][] = [
   ["before its first byte", async () => await rawClient(weir.proxyPort)],
   ["in the middle of a head", async () => await written(`GET http://localhost:${plain.port}/ HTTP/1.1\r\nHo`)],
@@ -161,15 +161,12 @@ const STAGES: readonly [name: string, go: () => Promise<RawConnection>][] = [
         `POST http://localhost:${plain.port}/ HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nff\r\nab`,
       ),
   ],
-  ["in the middle of an answer", midResponse],
+  ["during a response", midResponse],
   ["after CONNECT", async () => (await proxyClient(weir.proxyPort).tunnel(`localhost:${secure.port}`)).connection],
   ["in the middle of a ClientHello", midHello],
   ["right after TLS", async () => await securely("")],
   ["in the middle of a head inside TLS", async () => await securely("GET / HTT")],
-  [
-    "in the middle of an answer inside TLS",
-    async () => await securely("GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n"),
-  ],
+  ["during a response inside TLS", async () => await securely("GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n")],
 ];
 
 async function written(text: string): Promise<RawConnection> {
@@ -215,7 +212,7 @@ for (const [how, leave] of LEAVINGS) {
         leave(connection);
         left.push(connection);
       });
-      // Whoever half-closed still reads: the answer to its end, or until Weir has had enough.
+      // A half-closed client still reads the response, to its end or until Weir's timeout.
       await Promise.all(left.map(async (connection) => await connection.collect().catch(() => undefined)));
       for (const connection of left) connection.destroy();
     });

@@ -24,7 +24,7 @@ const tls = credentials(originAuthority, LOCAL_NAMES);
 
 type Script = (connection: RawConnection) => Promise<void>;
 
-/** Writes until the other side has had enough. */
+/** Writes until the other side stops reading. */
 const endless =
   (start: string, more: string): Script =>
   async (connection) => {
@@ -38,14 +38,14 @@ const resetting =
   (bytes: string): Script =>
   async (connection) => {
     await connection.readUntil("\r\n\r\n");
-    // What was written must be on its way before the reset, which takes back what still waits to be sent.
+    // Written bytes must be sent before the reset, which discards unsent ones.
     tcpOf(connection).setNoDelay(true);
     if (bytes !== "") await connection.write(bytes);
     await new Promise((resolve) => setTimeout(resolve, 20));
     tcpOf(connection).resetAndDestroy();
   };
 
-/** node resets TCP sockets only, not TLS around them. */
+/** Node resets TCP sockets only, not TLS sockets on top of them. */
 function tcpOf(connection: RawConnection): Socket {
   return (connection.socket as Socket & { _parent?: Socket })._parent ?? connection.socket;
 }
@@ -60,12 +60,12 @@ const saying =
 
 const silent: Script = async (connection) => void (await connection.closed);
 
-/** What the entry must say; a status of 200 means that the head had passed already and the client saw a cut. */
+/** The expected failure of the entry; a status of 200 means that the head had already been sent and the client saw a truncated body. */
 const ATTACKS: readonly [name: string, script: Script, code: string, status: number][] = [
   ["an endless head of one line", endless("HTTP/1.1 200 OK\r\nX: ", "a"), "UPSTREAM_PROTOCOL", 502],
   ["an endless head of many fields", endless("HTTP/1.1 200 OK\r\n", "X: y\r\n"), "UPSTREAM_PROTOCOL", 502],
   ["an endless status line", endless("HTTP/1.1 200 ", "OK"), "UPSTREAM_PROTOCOL", 502],
-  ["a flood of 1xx answers", endless("", "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"), "UPSTREAM_PROTOCOL", 502],
+  ["a flood of 1xx responses", endless("", "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"), "UPSTREAM_PROTOCOL", 502],
   ["endless empty lines", endless("", "\r\n"), "UPSTREAM_PROTOCOL", 502],
   ["binary garbage", endless("", "\x00\x01\x02\xff\n\r"), "UPSTREAM_PROTOCOL", 502],
   [
@@ -100,7 +100,7 @@ const ATTACKS: readonly [name: string, script: Script, code: string, status: num
   ],
   ["a negative length", saying("HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n"), "UPSTREAM_PROTOCOL", 502],
   [
-    "a switch of protocols nobody asked for",
+    "an unrequested switch of protocols",
     saying("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"),
     "UPSTREAM_PROTOCOL",
     502,
@@ -126,14 +126,14 @@ const ATTACKS: readonly [name: string, script: Script, code: string, status: num
 
 for (const [name, script, code, status] of ATTACKS) {
   for (const scheme of ["http", "https"] as const) {
-    test(`${name} from an ${scheme} origin ends in ${code} and harms nobody else`, async () => {
+    test(`${name} from an ${scheme} origin ends in ${code} and affects no other exchange`, async () => {
       const origin = await startRawServer(
         async (connection) => await script(connection).catch(() => undefined),
         scheme === "https" ? { tls } : {},
       );
       await using _origin = origin;
       const startedMs = performance.now();
-      // The system gives a port again now and then; the entry that is looked for has to be this one.
+      // The system may assign a port again; the entry has to be this test's.
       const url = `${scheme}://localhost:${origin.port}/attack/${encodeURIComponent(name)}`;
       const attacked = client.fetch(url);
       attacked.catch(() => undefined);
@@ -141,7 +141,7 @@ for (const [name, script, code, status] of ATTACKS) {
         assert.equal((await client.fetch(`${good.url}/good`)).status, 200),
       );
       await others;
-      // Without framing, testkit's reader takes a reset for the end; that it is one is shown beside the engine.
+      // Without framing, testkit's reader takes a reset for the end; a separate test checks the reset.
       if (name.includes("without framing")) assert.equal((await attacked).status, 200);
       else if (status === 200) await assert.rejects(attacked, /ended before/);
       else assert.equal((await attacked).status, status);
@@ -154,7 +154,7 @@ for (const [name, script, code, status] of ATTACKS) {
   }
 }
 
-test("bytes behind an answer never become part of the next one", async () => {
+test("bytes after a response never become part of the next one", async () => {
   const surplus = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nstale";
   const origin = await startRawServer(async (connection) => {
     await connection.readUntil("\r\n\r\n");
@@ -169,10 +169,10 @@ test("bytes behind an answer never become part of the next one", async () => {
     assert.ok(!text.includes("stale"));
   }
   assert.equal(connection.unreadBytes, 0);
-  assert.equal(origin.connections.length, 5, "a connection with surplus bytes is not used again");
+  assert.equal(origin.connections.length, 5, "a connection with surplus bytes is not reused");
 });
 
-test("an answer sent on an idle connection is nobody's answer", async () => {
+test("a response on an idle connection is discarded", async () => {
   let speak: (() => void) | undefined;
   const origin = await startRawServer(async (connection, index) => {
     await connection.readUntil("\r\n\r\n");
@@ -182,17 +182,17 @@ test("an answer sent on an idle connection is nobody's answer", async () => {
   });
   await using _origin = origin;
   await using connection = await rawClient(weir.proxyPort);
-  const ask = async (): Promise<void> =>
+  const send = async (): Promise<void> =>
     await connection.write(`GET http://localhost:${origin.port}/ HTTP/1.1\r\nHost: x\r\n\r\n`);
-  await ask();
+  await send();
   await connection.readUntil("\r\n\r\nn0");
   speak?.();
   await waitUntil(() => origin.connections[0]?.ended, { what: "the end of the connection that spoke unasked" });
-  await ask();
+  await send();
   assert.ok(!(await connection.readUntil("\r\n\r\nn1")).includes("poison"));
 });
 
-test("a hundred origins that break off at every stage leave no descriptor and no exchange behind", async () => {
+test("a hundred origins that disconnect at every stage leave no descriptor and no exchange behind", async () => {
   await client.fetch(`${good.url}/warm`);
   const before = (await atRest(weir)).openFiles();
   const origin = await startRawServer(async (connection, index) => {

@@ -32,8 +32,8 @@ before(async () => {
 after(() => cleanups.run());
 
 const PAGE = `<!doctype html><title>over HTTP/2</title><p id="out"></p><script type="module">
-const answers = await Promise.all(Array.from({ length: 60 }, (_, index) => fetch("/echo?" + index, { method: "POST", body: "n" + index }).then((answer) => answer.text())));
-document.querySelector("#out").textContent = answers.join();
+const responses = await Promise.all(Array.from({ length: 60 }, (_, index) => fetch("/echo?" + index, { method: "POST", body: "n" + index }).then((response) => response.text())));
+document.querySelector("#out").textContent = responses.join();
 </script>`;
 
 function serve(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
@@ -65,7 +65,7 @@ async function sendAll(stream: ServerHttp2Stream): Promise<void> {
   stream.end();
 }
 
-/** Runs curl through Weir, which says which version of HTTP it spoke. */
+/** Runs curl through Weir; curl prints its version of HTTP. */
 const byCurl = async (url: string, ...args: string[]): Promise<Exit> =>
   await runProcess(curl.path, [
     "-sS",
@@ -82,7 +82,7 @@ const byCurl = async (url: string, ...args: string[]): Promise<Exit> =>
 const versions = ({ request, response }: Entry): unknown => [request.http_version, response?.http_version];
 
 test(
-  "curl --http2 and --http1.1 reach an origin over HTTP/2, and entries say what each side spoke",
+  "curl --http2 and --http1.1 reach an origin over HTTP/2, and entries have the version of each side",
   { skip: curl.skip },
   async () => {
     const url = `https://localhost:${secure.port}`;
@@ -116,7 +116,7 @@ test("curl --http2-prior-knowledge passes inside a tunnel", { skip: curl.skip },
 });
 
 test(
-  "an entry over HTTP/2 is replayed over HTTP/2, exported as HAR, and as a curl command that does the same",
+  "an HTTP/2 entry is replayed over HTTP/2, exported as HAR, and as an equivalent curl command",
   { skip: curl.skip },
   async () => {
     await byCurl(`https://localhost:${secure.port}/again`, "--http2", "-d", "some text");
@@ -142,7 +142,7 @@ test(
   },
 );
 
-/** A session through CONNECT, over TLS with Weir's certificate. */
+/** An HTTP/2 session through CONNECT, over TLS with Weir's certificate. */
 async function throughTunnel(): Promise<ClientHttp2Session> {
   const client = proxyClient(weir.proxyPort, { ca: weir.caPem });
   const connection = await client.secureTunnel("localhost", secure.port, { ALPNProtocols: ["h2"] });
@@ -157,7 +157,7 @@ async function text(stream: ClientHttp2Stream): Promise<string> {
   return all;
 }
 
-test("a hundred requests at once over one connection each get their own answer", async () => {
+test("a hundred concurrent requests over one connection each get their own response", async () => {
   const session = await throughTunnel();
   const responses = await Promise.all(
     Array.from({ length: 100 }, async (_, at) => await text(session.request({ ":path": `/many?${at}` }))),
@@ -170,7 +170,7 @@ test("a hundred requests at once over one connection each get their own answer",
   await weir.waitForEntries(100, "/many?");
 });
 
-/** Watches Weir's memory while `run` runs. */
+/** Samples Weir's memory during `run`. */
 async function withFlatMemory(name: string, run: () => Promise<void>): Promise<void> {
   const startBytes = (await atRest(weir)).residentBytes();
   let peakBytes = startBytes;
@@ -189,7 +189,7 @@ async function withFlatMemory(name: string, run: () => Promise<void>): Promise<v
   assert.ok(peakBytes - startBytes < MAX_GROWTH_BYTES, `memory grew by ${peakBytes - startBytes} bytes`);
 }
 
-test("a large body to a client over HTTP/2 leaves the memory flat", async () => {
+test("memory stays flat for a large body to an HTTP/2 client", async () => {
   const session = await throughTunnel();
   await withFlatMemory("HTTP/2 down", async () => {
     const stream = session.request({ ":path": "/huge" });
@@ -201,7 +201,7 @@ test("a large body to a client over HTTP/2 leaves the memory flat", async () => 
   session.destroy();
 });
 
-test("a large body from a client over HTTP/2 leaves the memory flat", async () => {
+test("memory stays flat for a large body from an HTTP/2 client", async () => {
   const session = await throughTunnel();
   await withFlatMemory("HTTP/2 up", async () => {
     const stream = session.request({ ":path": "/count", ":method": "PUT" }, { endStream: false });
@@ -215,7 +215,7 @@ test("a large body from a client over HTTP/2 leaves the memory flat", async () =
 });
 
 const noBrowser = browser.skip === false ? certutil.skip : browser.skip;
-test("Chromium speaks HTTP/2 with Weir, and all its requests share a connection", { skip: noBrowser }, async () => {
+test("Chromium uses HTTP/2 with Weir, and all its requests share a connection", { skip: noBrowser }, async () => {
   await using home = await temporaryDirectory();
   const database = `sql:${home.file(".pki", "nssdb")}`;
   await mkdir(home.file(".pki", "nssdb"), { recursive: true });

@@ -11,12 +11,12 @@ import { WebSocketServer } from "ws";
 import { Cleanups, LOCAL_NAMES, originAuthority, startWeir, workDirectory } from "./rig.ts";
 import type { Weir } from "./rig.ts";
 
-// What was acknowledged or shown at the moment of kill -9; one Weir is killed for all of it.
+// Data that was acknowledged or shown before kill -9; all tests share one killed Weir.
 
 const curl = peer("curl");
 const cleanups = new Cleanups();
 const events = Promise.withResolvers<ServerResponse>();
-/** The Weir that was started on what the killed one left. */
+/** Weir, restarted with the data of the killed one. */
 let again: Weir;
 let streamId = "";
 
@@ -42,7 +42,7 @@ before(async () => {
 });
 after(() => cleanups.run());
 
-/** Holds the answer to `/events` open, and sends back what comes over a WebSocket. */
+/** Keeps the response to `/events` open, and echoes WebSocket messages. */
 async function startSite(): Promise<number> {
   const leaf = originAuthority.issueLeaf(LOCAL_NAMES);
   const site = createServer({ cert: leaf.chainPem, key: leaf.keyPem }, (_request, response) => {
@@ -78,7 +78,7 @@ const connectionOf = async (weir: Weir): Promise<WsConnection | undefined> =>
   (await weir.get<WsConnection[]>("/ws-traffic/connections")).find(({ path }) => path === "/echo");
 
 async function echo(weir: Weir, talker: RawConnection): Promise<void> {
-  // A masked text frame under a mask of zeros.
+  // A masked text frame with a zero mask.
   await talker.write("\x81\x84\0\0\0\0kept");
   assert.equal((await talker.read(6)).toString("latin1"), "\x81\x04kept");
   await waitUntil(async () => (await connectionOf(weir))?.messages_received === 1, { what: "the echo" });
@@ -93,7 +93,7 @@ async function postRule(weir: Weir): Promise<void> {
   assert.equal(response.status, 201);
 }
 
-test("what was shown of a stream survives kill -9", async () => {
+test("displayed messages of a stream survive kill -9", async () => {
   const frames = await again.get<StreamFrame[]>(`/streams/${streamId}/frames`);
   assert.deepEqual(
     frames.map(({ text }) => text),
@@ -102,7 +102,7 @@ test("what was shown of a stream survives kill -9", async () => {
   assert.equal((await streamOf(again))?.state, "closed");
 });
 
-test("frames survive kill -9", async () => {
+test("WebSocket frames survive kill -9", async () => {
   const connection = await connectionOf(again);
   assert.equal(connection?.state, "closed");
   const list = await again.get<WsMessage[]>(`/ws-traffic/messages?connection_id=${connection.id}`);

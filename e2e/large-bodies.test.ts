@@ -25,7 +25,7 @@ before(async () => {
 });
 after(() => cleanups.run());
 
-/** Counts what comes, and sends as much when asked to. */
+/** Counts received bytes, and sends as many on request. */
 function serve(request: IncomingMessage, response: ServerResponse): void {
   let receivedBytes = 0;
   request.on("data", (piece: Buffer) => (receivedBytes += piece.length));
@@ -43,7 +43,7 @@ async function sendAll(response: ServerResponse): Promise<void> {
   response.end();
 }
 
-/** Watches Weir's memory while `run` runs. */
+/** Samples Weir's memory during `run`. */
 async function withFlatMemory(name: string, run: () => Promise<void>): Promise<void> {
   const startBytes = (await atRest(weir)).residentBytes();
   let peakBytes = startBytes;
@@ -61,7 +61,7 @@ async function withFlatMemory(name: string, run: () => Promise<void>): Promise<v
   assert.ok(peakBytes - startBytes < MAX_GROWTH_BYTES, `memory grew by ${peakBytes - startBytes} bytes`);
 }
 
-/** Small transfers first: what the first one costs once is no growth. */
+/** Small transfers first, so that one-time allocations do not count as growth. */
 async function warmUp(): Promise<void> {
   const client = proxyClient(weir.proxyPort, { ca: weir.caPem });
   for (const url of [`http://localhost:${plain.port}/warm`, `https://localhost:${secure.port}/warm`]) {
@@ -80,7 +80,7 @@ for (const scheme of ["http", "https"] as const) {
     return { connection: await client.secureTunnel("localhost", secure.port), prefix: "" };
   };
 
-  test(`1 GB down over ${scheme} passes with flat memory`, async () => {
+  test(`memory stays flat for 1 GB down over ${scheme}`, async () => {
     await withFlatMemory(`down over ${scheme}`, async () => {
       const { connection, prefix } = await open();
       await connection.write(`GET ${prefix}/down-${scheme} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
@@ -95,7 +95,7 @@ for (const scheme of ["http", "https"] as const) {
     assert.equal(own.response?.body_stored_size, 1_048_576);
   });
 
-  test(`1 GB up over ${scheme} passes with flat memory`, async () => {
+  test(`memory stays flat for 1 GB up over ${scheme}`, async () => {
     await withFlatMemory(`up over ${scheme}`, async () => {
       const { connection, prefix } = await open();
       await connection.write(
@@ -113,7 +113,7 @@ for (const scheme of ["http", "https"] as const) {
   });
 }
 
-/** Reads and forgets; the stream must end exactly after `totalBytes`. */
+/** Discards the stream, which must end exactly after `totalBytes`. */
 async function counted(socket: Socket, totalBytes: number): Promise<void> {
   let receivedBytes = 0;
   const done = Promise.withResolvers<void>();

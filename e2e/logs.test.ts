@@ -40,7 +40,7 @@ async function change(weir: Weir, body: object): Promise<LogStatus> {
   return (await response.json()) as LogStatus;
 }
 
-/** Waits until everything that was to be logged is in the file. */
+/** Waits until all expected lines are in the file. */
 async function settled(weir: Weir): Promise<LogStatus> {
   return await waitUntil(async () => {
     const status = await weir.get<LogStatus>("/logs");
@@ -48,7 +48,7 @@ async function settled(weir: Weir): Promise<LogStatus> {
   });
 }
 
-test("what curl sends and gets is in the log as text, decoded, in order, without credentials", async () => {
+test("the log has curl's exchanges as text, decoded, in order, without credentials", async () => {
   const reply = JSON.stringify({ greeting: "grüße" });
   await using origin = await startOrigin({
     handler: (_request, response) => {
@@ -77,7 +77,7 @@ test("what curl sends and gets is in the log as text, decoded, in order, without
   assert.equal(statSync(logFile(weir)).mode & 0o777, 0o600);
 });
 
-/** An answer with what a head may hold beyond ASCII, and a body that would like to be part of the log. */
+/** A response with non-ASCII bytes in its head, and a body that imitates log lines. */
 async function startForger(): Promise<{ readonly port: number } & AsyncDisposable> {
   const head = `HTTP/1.1 200 O${HIDDEN}K\r\nX-Evil: a${HIDDEN}b\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n`;
   const body = `first\n2026-01-01T00:00:00.000Z ERROR forged\n\u001b]0;title\u0007${HIDDEN}\r\n{"level":50,"msg":"forged"}\n`;
@@ -92,7 +92,7 @@ async function startForger(): Promise<{ readonly port: number } & AsyncDisposabl
 
 const HIDDEN = "\u0085\u202e\u2028x";
 
-/** No origin and no client can forge a line of this log or act on a terminal. */
+/** Checks that origins and clients cannot forge lines or control a terminal. */
 async function forgeNothing(weir: Weir, form: "text" | "JSON"): Promise<void> {
   await using origin = await startForger();
   const already = read(weir).length;
@@ -117,11 +117,11 @@ async function forgeNothing(weir: Weir, form: "text" | "JSON"): Promise<void> {
   assert.match(text, form === "JSON" ? /"body":"first\\n2026/ : /^ {4}\| 2026-01-01T00:00:00\.000Z ERROR forged$/m);
 }
 
-test("no origin and no client can forge a line or act on a terminal, as text", async () => {
+test("origins and clients cannot forge lines or control a terminal in the text format", async () => {
   await forgeNothing(shared, "text");
 });
 
-test("a file that is moved, removed or rotated under load costs no other line", async () => {
+test("moving, deleting or rotating the file under load loses no other line", async () => {
   await using origin = await startOrigin();
   const weir = shared;
   await change(weir, { max_files: 100, debug_logging: { enabled: true, level: "summary" } });
@@ -132,7 +132,7 @@ test("a file that is moved, removed or rotated under load costs no other line", 
   await get("a");
   await settled(weir);
   renameSync(logFile(weir), `${logFile(weir)}.moved`);
-  // Noticed a quarter of a second after it happened, with the next line.
+  // Detected at most a quarter of a second later, with the next line.
   await waitUntil(async () => {
     await client.fetch(`${origin.url}/between`);
     await settled(weir);
@@ -159,7 +159,7 @@ test("a file that is moved, removed or rotated under load costs no other line", 
   });
 });
 
-test("lines that were logged are there after kill -9", async () => {
+test("logged lines survive kill -9", async () => {
   await using origin = await startOrigin();
   const weir = shared;
   await change(weir, { debug_logging: { enabled: true, level: "summary" } });
@@ -171,7 +171,7 @@ test("lines that were logged are there after kill -9", async () => {
   assert.equal(read(weir).match(/ < 200 OK GET \S+\/n\/\d+ /g)?.length, 100);
 });
 
-test("a full disk under the log harms nothing else, is said once, and the log goes on when it is freed", async (context) => {
+test("a full log disk affects nothing else, is reported once, and logging resumes once there is space", async (context) => {
   await using directory = await temporaryDirectory();
   const logs = directory.file("data/logs");
   mkdirSync(logs, { recursive: true, mode: 0o700 });
@@ -197,7 +197,7 @@ test("a full disk under the log harms nothing else, is said once, and the log go
     assert.match(full.problem ?? "", /the disk is full$/);
     assert.ok(full.async.dropped_events > 0);
     assert.equal((await weir.waitForEntries(40)).length, 40);
-    assert.equal(weir.process.stderr().split("cannot be written").length, 2, "said once");
+    assert.equal(weir.process.stderr().split("cannot be written").length, 2, "reported once");
     writeFileSync(join(logs, "weir.log"), "");
     const done = await waitUntil(async () => {
       const status = await weir.get<LogStatus>("/logs");
@@ -210,7 +210,7 @@ test("a full disk under the log harms nothing else, is said once, and the log go
   }
 });
 
-test("rotation and form hold after a restart, and a service without a log file writes to standard output alone", async (context) => {
+test("rotation and format apply after a restart, and a service without a log file writes to standard output only", async (context) => {
   await using directory = await temporaryDirectory();
   const dataDir = directory.file("data");
   {
@@ -222,7 +222,7 @@ test("rotation and form hold after a restart, and a service without a log file w
   {
     await using weir = await startWeir({ dataDir });
     assert.deepEqual((await weir.get<LogStatus>("/logs")).restart_pending, []);
-    await context.test("no origin and no client can forge a line or act on a terminal, as JSON", async () => {
+    await context.test("origins and clients cannot forge lines or control a terminal in the JSON format", async () => {
       await forgeNothing(weir, "JSON");
     });
   }

@@ -32,9 +32,9 @@ const SPELLINGS = [
   "127.0.0.1.",
 ];
 
-type Ask = (host: string, port: number) => Promise<string>;
+type Send = (host: string, port: number) => Promise<string>;
 
-const WAYS: readonly [name: string, ask: Ask][] = [
+const ROUTES: readonly [name: string, send: Send][] = [
   [
     "absolute form",
     async (host, port) => {
@@ -71,13 +71,13 @@ const WAYS: readonly [name: string, ask: Ask][] = [
   ],
 ];
 
-for (const [way, ask] of WAYS) {
+for (const [route, send] of ROUTES) {
   for (const side of ["proxy", "api"] as const) {
-    test(`Weir's own ${side} port cannot be reached by ${way}, whatever its spelling`, async () => {
+    test(`Weir's own ${side} port cannot be reached by ${route}, in any spelling`, async () => {
       const before = (await atRest(weir)).openFiles();
       for (const host of SPELLINGS) {
         const startedMs = performance.now();
-        const response = await ask(host, side === "proxy" ? weir.proxyPort : weir.apiPort);
+        const response = await send(host, side === "proxy" ? weir.proxyPort : weir.apiPort);
         assert.ok(performance.now() - startedMs < 1000, `${host} took too long`);
         assert.match(response, /^$|^HTTP\/1\.1 (?:400|502|508) /, `${host}: ${response.slice(0, 200)}`);
       }
@@ -86,7 +86,7 @@ for (const [way, ask] of WAYS) {
   }
 }
 
-test("the plain spellings are recognised as a loop, and the entry says so", async () => {
+test("the plain spellings are detected as a loop, and the entry has the reason", async () => {
   const client = proxyClient(weir.proxyPort);
   for (const host of ["127.0.0.1", "localhost"]) {
     const { status } = await client.fetch(`http://${host}:${weir.proxyPort}/loop`);
@@ -95,15 +95,15 @@ test("the plain spellings are recognised as a loop, and the entry says so", asyn
   for (const entry of await weir.waitForEntries(2, "/loop")) assert.equal(entry.failure?.code, "LOOP");
 });
 
-test("a Weir whose origin is itself by way of a second Weir ends too", async () => {
+test("a loop through a second Weir ends, too", async () => {
   await using second = await startWeir();
   const client = proxyClient(weir.proxyPort);
   const { status } = await client.fetch(`http://127.0.0.1:${second.proxyPort}/through`);
-  // The other instance takes an origin-form request for a question to itself.
+  // The other instance treats an origin-form request as one for its own pages.
   assert.ok(status < 500, String(status));
 });
 
-test("two Weirs that name each other notice what comes round, plain and over HTTPS, and keep nothing open", async () => {
+test("two Weirs that are each other's upstream proxy detect the loop, plain and over HTTPS, and keep nothing open", async () => {
   const port = await freePort();
   await using second = await startWeir({ args: [`--upstream-proxy=127.0.0.1:${port}`, "--upstream-insecure"] });
   const args = [`--proxy-port=${port}`, `--upstream-proxy=127.0.0.1:${second.proxyPort}`, "--upstream-insecure"];
@@ -117,7 +117,7 @@ test("two Weirs that name each other notice what comes round, plain and over HTT
     assert.equal((await client.fetch(url)).status, 508, url);
     const [one, other] = await first.waitForEntries(2, came);
     assert.ok([one, other].some((entry) => entry?.failure?.code === "LOOP"));
-    assert.equal((await second.waitForEntries(1, came)).length, 1, "it went round once");
+    assert.equal((await second.waitForEntries(1, came)).length, 1, "it looped once");
   }
   await descriptorsReturn(first, before[0] ?? 0);
   await descriptorsReturn(second, before[1] ?? 0);

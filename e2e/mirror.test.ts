@@ -27,7 +27,7 @@ before(async () => {
           response.writeHead(200, { "content-type": "application/json", "content-encoding": "gzip" });
           response.end(gzipSync(`{"path":"${url}"}`));
         } else if (url.startsWith("/large")) response.end(LARGE);
-        else response.end(`answer to ${url}`);
+        else response.end(`response to ${url}`);
       });
     },
   };
@@ -54,7 +54,7 @@ async function fetchThrough(url: string, ...args: readonly string[]): Promise<vo
   assert.equal(code, 0, stderr);
 }
 
-/** Calls the API with curl, as the guide shows it. */
+/** Calls the API with curl, as in the guide. */
 async function callApi<T>(method: string, path: string, body?: object): Promise<T> {
   const json = body === undefined ? [] : ["-H", "content-type: application/json", "-d", JSON.stringify(body)];
   const { code, stdout, stderr } = await runProcess(curl.path, [
@@ -75,7 +75,7 @@ async function settled(): Promise<MirrorStatus> {
   });
 }
 
-/** Everything below a directory, links told apart. */
+/** All files below a directory, with links marked. */
 function tree(root: string): string[] {
   return readdirSync(root, { recursive: true, withFileTypes: true })
     .filter((entry) => !entry.isDirectory())
@@ -84,7 +84,7 @@ function tree(root: string): string[] {
 }
 
 test(
-  "the mirror is off, and when it is on the answers of HTTP and HTTPS stand below their hosts",
+  "the mirror is off by default, and when on it writes responses of HTTP and HTTPS below their hosts",
   { skip: curl.skip },
   async () => {
     const first = await callApi<MirrorStatus>("GET", "/mirror");
@@ -116,7 +116,7 @@ test(
       [`${files[0]}`, `${files[0]}.request`, ...files.slice(1), `${other}/api/orders/index.json`].sort(),
     );
     const read = (name: string): string => readFileSync(join(output, name), "utf8");
-    assert.equal(read(`${host}/app.js`), "answer to /app.js?version=2", "the newest answer stands");
+    assert.equal(read(`${host}/app.js`), "response to /app.js?version=2", "the newest response is kept");
     assert.equal(read(`${host}/api/orders/index.json`), '{"path":"/api/orders"}', "without its content coding");
     assert.equal(read(`${host}/api/orders/index.json.request`), "an order");
     assert.ok(readFileSync(join(output, host, "large.bin")).equals(LARGE));
@@ -129,7 +129,7 @@ test(
 );
 
 test(
-  "whatever curl asks for, nothing is written outside, and links planted in the directory are not followed",
+  "the mirror never writes outside its directory, and does not follow links in it",
   { skip: curl.skip },
   async () => {
     const parent = directory.file("hostile");
@@ -174,13 +174,13 @@ test(
     assert.deepEqual(readdirSync(outside), ["kept.txt"]);
     assert.equal(readFileSync(join(outside, "kept.txt"), "utf8"), "kept");
     assert.equal(lstatSync(join(output, host, "file.txt")).isSymbolicLink(), false);
-    assert.equal(readFileSync(join(output, host, "file.txt"), "utf8"), "answer to /file.txt");
+    assert.equal(readFileSync(join(output, host, "file.txt"), "utf8"), "response to /file.txt");
     const bodies = tree(output).filter((name) => /\.txt$|%6Deta\.json$/.test(name) && !name.includes("/linked/"));
     assert.equal(bodies.length, paths.length + 1, bodies.join("\n"));
   },
 );
 
-test("a filter leaves other hosts out, and a mirror that is off writes nothing", { skip: curl.skip }, async () => {
+test("a filter excludes other hosts, and a disabled mirror writes nothing", { skip: curl.skip }, async () => {
   const output = directory.file("filtered");
   const { files_written: before } = await callApi<MirrorStatus>("PATCH", "/mirror/config", {
     output_dir: output,
@@ -201,37 +201,41 @@ test("a filter leaves other hosts out, and a mirror that is off writes nothing",
   );
 });
 
-test("a full disk holds no traffic up, is told, and is mended by room", { skip: curl.skip }, async (context) => {
-  const disk = directory.file("disk");
-  mkdirSync(disk);
-  const isRoot = process.platform === "linux" && process.getuid?.() === 0;
-  const mounted = isRoot ? await runProcess("mount", ["-t", "tmpfs", "-o", "size=1m", "tmpfs", disk]) : undefined;
-  if (mounted?.code !== 0) return context.skip("needs the right to mount a tmpfs");
-  try {
-    await callApi("PATCH", "/mirror/config", { output_dir: disk, host_filter: null, enabled: true });
-    const before = await settled();
-    writeFileSync(`${disk}/ballast`, Buffer.alloc(600_000));
-    await fetchThrough(`${origin.url}/large.bin`);
-    await fetchThrough(`${origin.url}/large.bin`);
-    const failed = await waitUntil(async () => {
-      const now = await settled();
-      return now.files_dropped >= before.files_dropped + 2 ? now : undefined;
-    });
-    assert.match(failed.last_error ?? "", /the disk is full$/);
-    assert.equal(failed.writing, false);
-    assert.ok(
-      tree(disk).every((name) => !name.endsWith("large.bin")),
-      "no half file",
-    );
-    rmSync(`${disk}/ballast`);
-    await fetchThrough(`${origin.url}/small.txt`);
-    const mended = await waitUntil(async () => {
-      const now = await settled();
-      return now.files_written > before.files_written ? now : undefined;
-    });
-    assert.equal(mended.writing, true);
-    await callApi("PATCH", "/mirror/config", { output_dir: null, enabled: false });
-  } finally {
-    await runProcess("umount", ["-l", disk]);
-  }
-});
+test(
+  "a full disk delays no traffic, is reported, and the mirror resumes once there is space",
+  { skip: curl.skip },
+  async (context) => {
+    const disk = directory.file("disk");
+    mkdirSync(disk);
+    const isRoot = process.platform === "linux" && process.getuid?.() === 0;
+    const mounted = isRoot ? await runProcess("mount", ["-t", "tmpfs", "-o", "size=1m", "tmpfs", disk]) : undefined;
+    if (mounted?.code !== 0) return context.skip("needs the right to mount a tmpfs");
+    try {
+      await callApi("PATCH", "/mirror/config", { output_dir: disk, host_filter: null, enabled: true });
+      const before = await settled();
+      writeFileSync(`${disk}/ballast`, Buffer.alloc(600_000));
+      await fetchThrough(`${origin.url}/large.bin`);
+      await fetchThrough(`${origin.url}/large.bin`);
+      const failed = await waitUntil(async () => {
+        const now = await settled();
+        return now.files_dropped >= before.files_dropped + 2 ? now : undefined;
+      });
+      assert.match(failed.last_error ?? "", /the disk is full$/);
+      assert.equal(failed.writing, false);
+      assert.ok(
+        tree(disk).every((name) => !name.endsWith("large.bin")),
+        "no half file",
+      );
+      rmSync(`${disk}/ballast`);
+      await fetchThrough(`${origin.url}/small.txt`);
+      const mended = await waitUntil(async () => {
+        const now = await settled();
+        return now.files_written > before.files_written ? now : undefined;
+      });
+      assert.equal(mended.writing, true);
+      await callApi("PATCH", "/mirror/config", { output_dir: null, enabled: false });
+    } finally {
+      await runProcess("umount", ["-l", disk]);
+    }
+  },
+);

@@ -2,7 +2,7 @@ import { delimiter } from "node:path";
 import { peer } from "@headworks/testkit";
 import type { ProxyCommand } from "./proxy-processes.ts";
 
-// Debian keeps daemons where only root's PATH looks.
+// Debian installs daemons in directories that only root's PATH has.
 process.env["PATH"] = `${process.env["PATH"] ?? ""}${delimiter}/usr/sbin`;
 
 export const squid = peer("squid");

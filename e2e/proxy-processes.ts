@@ -3,10 +3,10 @@ import { connect, createServer } from "node:net";
 import type { AddressInfo, Socket } from "node:net";
 import { spawnProcess, temporaryDirectory, waitUntil } from "@headworks/testkit";
 
-/** A proxy of somebody else, as a process on a port of its own. */
+/** A third-party proxy, as a process on a port of its own. */
 export interface ProxyProcess {
   readonly port: number;
-  /** Everything it wrote to its log and its standard streams. */
+  /** Output to its log and its standard streams. */
   output(): string;
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -23,7 +23,7 @@ export async function freePort(): Promise<number> {
   return port;
 }
 
-/** What to start, given a free port and a directory for configuration files. */
+/** The command, given a free port and a directory for configuration files. */
 export type ProxyCommand = (
   port: number,
   directory: string,
@@ -32,7 +32,7 @@ export type ProxyCommand = (
 /** Starts a proxy and resolves when it accepts connections. */
 export async function startProxyProcess(describe: ProxyCommand): Promise<ProxyProcess> {
   const directory = await temporaryDirectory();
-  // Some of them give up root's rights and still want to read and write there.
+  // Some of them drop root's permissions and still need to read and write there.
   await chmod(directory.path, 0o777);
   const port = await freePort();
   const { command, args, files = {} } = describe(port, directory.path);
@@ -41,7 +41,7 @@ export async function startProxyProcess(describe: ProxyCommand): Promise<ProxyPr
   let exit: string | undefined;
   void child.exited.then(({ code, stderr, stdout }) => (exit = `ended with ${code}: ${stdout}${stderr}`));
   const stop = async (): Promise<void> => {
-    // A squid that is asked to go thinks about it for two seconds.
+    // squid waits two seconds before it stops.
     await child.stop("SIGKILL");
     await directory.remove();
   };
@@ -67,7 +67,7 @@ async function accepts(port: number): Promise<boolean> {
   return await promise.finally(() => socket.destroy());
 }
 
-/** One port behind which proxies take turns, for a Weir that learns its upstream proxy at its start only. */
+/** A port that forwards to changing proxies, because Weir reads its upstream proxy only at the start. */
 export interface Turns {
   readonly port: number;
   /** From now on connections go to the proxy at this port, byte for byte. */

@@ -6,7 +6,7 @@ import { spawnProcess, temporaryDirectory, waitUntil } from "@headworks/testkit"
 import type { Exit, SpawnedProcess, TemporaryDirectory } from "@headworks/testkit";
 import { CertificateAuthority } from "@headworks/tls-authority";
 
-// What the developer's shell says about proxies and certificates must not decide how a client under test behaves.
+// Proxies and certificates in the developer's environment must not affect clients under test.
 for (const name of Object.keys(process.env)) {
   const isAboutTrust =
     /^(?:https?|all|no|ftp)_proxy$|^WEIR_|CA_?CERTS|CA_BUNDLE|^SSL_CERT|^GIT_(?:SSL|PROXY)|^PIP_CERT$|^NODE_OPTIONS$/i;
@@ -17,29 +17,29 @@ for (const name of Object.keys(process.env)) {
 export const MAIN = fileURLToPath(new URL("../apps/capture-proxy/bin/weir.js", import.meta.url));
 
 /**
- * What the program's first line passes to Node, so that tests see it as its users do; but when code is optimized no test
- * sees, and doing so early takes a quarter of a start's processor time.
+ * Node options of the program's first line, so that tests run it as users do. Options about optimization are omitted: they change no
+ * result, and early optimization takes a quarter of a start's CPU time.
  */
 const SHIPPED_NODE_OPTIONS = (readFileSync(MAIN, "utf8").split("\n", 1)[0] ?? "")
   .split(" ")
   .filter((word) => word.startsWith("--") && !word.startsWith("--invocation-count-for-turbofan"));
 
-/** The CA behind every HTTPS origin of a test file; Weir trusts it, clients do not need to. */
+/** The CA of all HTTPS origins in a test file; Weir trusts it, clients need not. */
 export const originAuthority = CertificateAuthority.create({ commonName: "Origins of the end-to-end tests" });
 
 /** For {@link startWeir}. */
 export interface WeirOptions {
-  /** Kept when the process ends; without it a directory is made, and removed with the process. */
+  /** Kept when the process ends; by default, a new directory is created and removed with the process. */
   readonly dataDir?: string;
   readonly args?: readonly string[];
-  /** A program and its arguments that start Weir in turn, such as `prlimit --nofile=128`. */
+  /** A command that starts Weir, such as `prlimit --nofile=128`. */
   readonly through?: readonly string[];
 }
 
-/** An entry of the API; bodies come from {@link Weir.body} as bytes. */
+/** An API entry; {@link Weir.body} returns its bodies as bytes. */
 export type Entry = TrafficEntry;
 
-/** Weir as a process of its own, reached only from outside. */
+/** Weir in a process of its own, accessed only from outside. */
 export interface Weir {
   readonly pid: number;
   readonly process: SpawnedProcess;
@@ -48,10 +48,10 @@ export interface Weir {
   readonly apiUrl: string;
   readonly apiPort: number;
   readonly dataDir: string;
-  /** PEM of the CA that clients must trust. */
+  /** PEM of the CA that clients have to trust. */
   readonly caFile: string;
   readonly caPem: string;
-  /** GET of the API below `/api`, parsed; throws on any status but 2xx. */
+  /** GET of an API path below `/api`, parsed; throws unless the status is 2xx. */
   get<T>(path: string): Promise<T>;
   /** Entries whose URL contains `urlPart`, oldest first. */
   entries(urlPart?: string): Promise<Entry[]>;
@@ -60,7 +60,7 @@ export interface Weir {
   body(entry: Entry, side: "request" | "response"): Promise<Buffer>;
   stats(): Promise<CaptureStats>;
   openFiles(): number;
-  /** Resident memory now. */
+  /** Current resident memory. */
   residentBytes(): number;
   stop(): Promise<Exit>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -73,7 +73,7 @@ interface Started {
   readonly certificate: string;
 }
 
-/** Starts `weir serve` on ports of the system's choice and resolves when it listens. */
+/** Starts `weir serve` on free ports and resolves when it listens. */
 export async function startWeir(options: WeirOptions = {}): Promise<Weir> {
   const own = options.dataDir === undefined ? await temporaryDirectory() : undefined;
   const trust = await temporaryDirectory();
@@ -137,7 +137,7 @@ class RunningWeir implements Weir {
   async get<T>(path: string): Promise<T> {
     const response = await fetch(`${this.apiUrl}/api${path}`);
     const text = await response.text();
-    if (!response.ok) throw new Error(`GET ${path} was answered ${response.status}: ${text}`);
+    if (!response.ok) throw new Error(`GET ${path} got ${response.status}: ${text}`);
     return JSON.parse(text) as T;
   }
 
@@ -186,14 +186,14 @@ class RunningWeir implements Weir {
   }
 }
 
-/** What goes into a certificate for an origin of this machine. */
+/** Subject names for certificates of origins on this machine. */
 export const LOCAL_NAMES = { dns: ["localhost"], ip: ["127.0.0.1", "::1"] };
 
-/** Things to end after the tests of a file, last one first. */
+/** Resources to dispose after the tests of a file, in reverse order. */
 export class Cleanups {
   readonly #steps: (() => unknown)[] = [];
 
-  /** Keeps something that `close`s itself when disposed, and gives it back. */
+  /** Adds a resource and returns it. */
   use<T extends AsyncDisposable>(thing: T): T {
     this.#steps.push(() => thing[Symbol.asyncDispose]());
     return thing;
@@ -204,7 +204,7 @@ export class Cleanups {
   }
 }
 
-/** A temporary directory that lasts as long as the test file. */
+/** A temporary directory for the duration of the test file. */
 export async function workDirectory(cleanups: Cleanups): Promise<TemporaryDirectory> {
   return cleanups.use(await temporaryDirectory());
 }

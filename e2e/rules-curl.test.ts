@@ -33,7 +33,7 @@ const CODINGS: Readonly<Record<string, readonly [(bytes: Buffer) => Buffer, (byt
   br: [(bytes) => brotliCompressSync(bytes), (bytes) => brotliDecompressSync(bytes)],
 };
 
-/** Answers `/coding/framing` with a text, and notes what came. */
+/** Responds to `/coding/framing` with a text, and records the request. */
 function serve(request: IncomingMessage, response: ServerResponse): void {
   const pieces: Buffer[] = [];
   request.on("data", (piece: Buffer) => pieces.push(piece));
@@ -57,7 +57,7 @@ async function call<T>(method: string, path: string, body?: unknown): Promise<T>
     ...(body === undefined ? {} : { headers: { "content-type": "application/json" }, body: JSON.stringify(body) }),
   });
   const text = await response.text();
-  assert.ok(response.ok, `${method} ${path} was answered ${response.status}: ${text}`);
+  assert.ok(response.ok, `${method} ${path} got ${response.status}: ${text}`);
   return (text === "" ? undefined : JSON.parse(text)) as T;
 }
 
@@ -91,7 +91,7 @@ async function entryOf(path: string): Promise<TrafficEntry> {
 for (const coding of Object.keys(CODINGS)) {
   for (const framing of ["length", "chunked"]) {
     const path = `/${coding}/${framing}`;
-    test(`rewrites change an answer in ${coding} with ${framing} on its way to curl`, { skip: curl.skip }, async () => {
+    test(`rewrites change a response in ${coding} with ${framing} for curl`, { skip: curl.skip }, async () => {
       await call<RewriteRule>("POST", "/rewrites", {
         name: "cheap",
         direction: "response",
@@ -112,28 +112,24 @@ for (const coding of Object.keys(CODINGS)) {
       );
     });
 
-    test(
-      `a breakpoint lets an answer in ${coding} with ${framing} be edited by hand`,
-      { skip: curl.skip },
-      async () => {
-        await call<Breakpoint>("POST", "/breakpoints", {
-          name: "look",
-          direction: "response",
-          url_pattern: `*${path}/pause`,
-        });
-        const running = run(url(`${path}/pause`));
-        let items: PausedItem[] = [];
-        await waitUntil(async () => (items = await weir.get<PausedItem[]>("/breakpoints/paused")).length === 1, {
-          what: "the answer to be paused",
-        });
-        const item = await weir.get<PausedItem>(`/breakpoints/paused/${items[0]?.id}`);
-        assert.equal(item.response?.body, "price 100, grüße, price 200");
-        const decision = { action: "modify", modifications: [{ type: "set_body", content: "edited, grüße" }] };
-        await call("POST", `/breakpoints/paused/${item.id}/resume`, decision);
-        const { stdout, stderr } = await running;
-        assert.match(stdout, /^HTTP\/(?:1\.1|2) 200 [^]*\r\n\r\nedited, grüße$/, stderr);
-      },
-    );
+    test(`a breakpoint lets a response in ${coding} with ${framing} be edited`, { skip: curl.skip }, async () => {
+      await call<Breakpoint>("POST", "/breakpoints", {
+        name: "look",
+        direction: "response",
+        url_pattern: `*${path}/pause`,
+      });
+      const running = run(url(`${path}/pause`));
+      let items: PausedItem[] = [];
+      await waitUntil(async () => (items = await weir.get<PausedItem[]>("/breakpoints/paused")).length === 1, {
+        what: "the paused response",
+      });
+      const item = await weir.get<PausedItem>(`/breakpoints/paused/${items[0]?.id}`);
+      assert.equal(item.response?.body, "price 100, grüße, price 200");
+      const decision = { action: "modify", modifications: [{ type: "set_body", content: "edited, grüße" }] };
+      await call("POST", `/breakpoints/paused/${item.id}/resume`, decision);
+      const { stdout, stderr } = await running;
+      assert.match(stdout, /^HTTP\/(?:1\.1|2) 200 [^]*\r\n\r\nedited, grüße$/, stderr);
+    });
   }
 
   test(`rewrites change a request that curl sends in ${coding}`, { skip: curl.skip }, async () => {
@@ -170,7 +166,7 @@ for (const coding of Object.keys(CODINGS)) {
 }
 
 test(
-  "a mock answers curl for an HTTPS host that does not exist, and no connection is opened",
+  "a mock responds to curl for an HTTPS host that does not exist, and no connection is opened",
   { skip: curl.skip },
   async () => {
     await call<MockRule>("POST", "/mocks", {
@@ -190,7 +186,7 @@ test("a blocked host gives curl the block page", { skip: curl.skip }, async () =
   assert.match((await run(url("/identity/length/blocked"))).stdout, /^HTTP\/(?:1\.1|2) 451 [^]*Blocked by Weir$/);
 });
 
-test("a throttled line takes its time", { skip: curl.skip }, async () => {
+test("throttling limits the rate", { skip: curl.skip }, async () => {
   await call("POST", "/throttle", {
     profile: { name: "slow", download_bps: 0, upload_bps: 0, latency_ms: 600 },
     enabled: true,

@@ -17,13 +17,13 @@ import { entryOptions } from "../scripts/entry-options.ts";
 
 type Signal = NodeJS.Signals;
 
-/** What every signal of the system does to a service, whichever of its processes gets it. */
+/** The effect of each signal on a service, in any of its processes. */
 const EFFECTS: Readonly<Record<string, readonly string[]>> = {
   stops: STOP_SIGNALS,
   "means nothing": [...IGNORED_SIGNALS, "SIGPOLL", "SIGPIPE", "SIGXFSZ"],
   "reads the configuration again, or stops": ["SIGHUP"],
   "has no effect on any process": ["SIGCHLD", "SIGCONT", "SIGURG", "SIGWINCH"],
-  "tells of a fault": ["SIGILL", "SIGTRAP", "SIGABRT", "SIGIOT", "SIGBUS", "SIGFPE", "SIGSEGV", "SIGSYS"],
+  "reports a fault": ["SIGILL", "SIGTRAP", "SIGABRT", "SIGIOT", "SIGBUS", "SIGFPE", "SIGSEGV", "SIGSYS"],
   "is the profiler's": ["SIGPROF"],
   suspends: ["SIGTSTP", "SIGTTIN", "SIGTTOU"],
   "cannot be caught": ["SIGKILL", "SIGSTOP"],
@@ -33,9 +33,9 @@ interface Program {
   readonly name: string;
   readonly entry: string;
   readonly args: readonly string[];
-  /** What SIGHUP does. */
+  /** The effect of SIGHUP. */
   readonly hangup: "stops" | "reloads";
-  /** The module loaded right after the first lines, and, in a worker, after those of its program. */
+  /** The first module after the launcher's first lines, and in a worker after those of its program. */
   readonly loadedNext: readonly string[];
 }
 
@@ -61,7 +61,7 @@ const WORKERS: Program = {
 };
 const PROGRAMS = [WEIR, SLUICE, WORKERS];
 
-/** Has a process send itself signals at the moment at which a file is loaded. */
+/** Makes a process send itself signals when a file is loaded. */
 function sentAtLoading(files: readonly string[], signals: readonly Signal[]): string {
   const script = `import { registerHooks } from "node:module";
     const files = new Set(${JSON.stringify(files)});
@@ -116,7 +116,7 @@ async function start(program: Program, preloads: readonly string[] = []): Promis
   const facts = JSON.parse(line) as { proxy?: string; listeners?: { port: number }[] };
   const port = facts.listeners?.[0]?.port ?? Number(new URL(facts.proxy ?? "").port);
   const target = facts.proxy === undefined ? "" : origin.url;
-  const ask = async (path: string): Promise<string> => {
+  const send = async (path: string): Promise<string> => {
     await using client = await rawClient(port);
     await client.write(`GET ${target}${path} HTTP/1.1\r\nHost: 127.0.0.1:${origin.port}\r\n\r\n`);
     return (await readResponse(client)).body.toString();
@@ -125,11 +125,11 @@ async function start(program: Program, preloads: readonly string[] = []): Promis
     child,
     begin: async () => {
       const before = origin.requests.length;
-      const response = ask("/held");
+      const response = send("/held");
       response.catch(() => undefined);
-      await waitUntil(() => origin.requests.length > before, { what: "the request under way" });
-      // Its connection is in the process that signals are sent to next.
-      assert.equal(await ask("/at-once"), "at once");
+      await waitUntil(() => origin.requests.length > before, { what: "the request in progress" });
+      // Opens a connection to the process that gets the next signals.
+      assert.equal(await send("/at-once"), "at once");
       return { response };
     },
     release: () => released.resolve(),
@@ -143,7 +143,7 @@ async function start(program: Program, preloads: readonly string[] = []): Promis
   };
 }
 
-test("every signal of the system has a chosen effect", () => {
+test("each signal of the system has a defined effect", () => {
   const known = new Set(Object.values(EFFECTS).flat());
   assert.deepEqual(
     Object.keys(constants.signals).filter((signal) => !known.has(signal)),
@@ -158,7 +158,7 @@ for (const program of PROGRAMS) {
     "SIGXFSZ",
     ...(program.hangup === "reloads" ? (["SIGHUP"] as const) : []),
   ];
-  test(`${program.name} loses no request to a harmless signal in its first lines, while it runs and while it drains, and opens no debugger`, async () => {
+  test(`${program.name} loses no request to a harmless signal during its first lines, while running or draining, and opens no debugger`, async () => {
     await using running = await start(program, [sentAtLoading(program.loadedNext, harmless)]);
     const { child } = running;
     const first = await running.begin();
@@ -172,13 +172,13 @@ for (const program of PROGRAMS) {
     const exit = await child.exited;
     assert.deepEqual([exit.code, exit.signal], [0, null]);
     assert.doesNotMatch(exit.stderr + exit.stdout, /Debugger|worker_ended/);
-    // One for what came in the first lines, and at least one for what came while it ran.
+    // One for a signal during the first lines, and at least one for later ones.
     if (program.hangup === "reloads") assert.ok(exit.stdout.split('"code":"config_published"').length > 3, exit.stdout);
   });
 }
 
-describe("a request to stop drains", { concurrency: 2 }, () => {
-  // SIGINT and SIGTERM have tests of their own in each app.
+describe("a stop signal drains", { concurrency: 2 }, () => {
+  // Each app has its own tests of SIGINT and SIGTERM.
   const cases = [
     ...(["SIGQUIT", "SIGHUP"] as const).map((signal) => ({ program: WEIR, signal })),
     ...(["SIGQUIT", "SIGPWR", "SIGXCPU"] as const).map((signal) => ({ program: SLUICE, signal })),
@@ -197,12 +197,12 @@ describe("a request to stop drains", { concurrency: 2 }, () => {
 });
 
 for (const program of PROGRAMS) {
-  test(`${program.name} that is asked to stop in its first lines starts, and stops in good order`, async () => {
+  test(`${program.name} starts and then stops gracefully if it is signalled during its first lines`, async () => {
     await using running = await start(program, [sentAtLoading(program.loadedNext, ["SIGQUIT"])]);
     assert.equal((await running.child.exited).code, 0);
   });
 
-  test(`${program.name} that drains ends at once when it is asked again`, async () => {
+  test(`${program.name} stops at once at a second signal while draining`, async () => {
     await using running = await start(program);
     await running.begin();
     running.signal("SIGTERM");
@@ -210,7 +210,7 @@ for (const program of PROGRAMS) {
     const exited = running.child.exited.finally(() => (hasEnded = true));
     await waitUntil(
       () => {
-        // To its own process alone: a key press signals the group, which it may count as a second signal.
+        // Sent to the service's own process only: a key press signals the group, which may count as a second signal.
         if (!hasEnded) void running.child.stop("SIGQUIT", 60_000);
         return hasEnded;
       },
@@ -220,7 +220,7 @@ for (const program of PROGRAMS) {
   });
 }
 
-test("a worker that a signal ends before its first line is started again", async () => {
+test("a worker that a signal ends before its first line is restarted", async () => {
   const script = 'if (process.env.NODE_UNIQUE_ID === "1") process.kill(process.pid, "SIGHUP")';
   await using running = await start(WORKERS, [`data:text/javascript,${encodeURIComponent(script)}`]);
   const { response } = await running.begin();
@@ -232,7 +232,7 @@ for (const { name, entry, command } of [
   { ...WEIR, command: ["completion", "bash"] },
   { ...SLUICE, command: ["schema"] },
 ]) {
-  test(`a command of ${name} that loses nothing is ended by what came in its first lines`, async () => {
+  test(`a command of ${name} ends at a signal during its first lines`, async () => {
     const file = name === WEIR.name ? WEIR.loadedNext : SLUICE.loadedNext;
     const child = await spawnProcess(process.execPath, [
       "--import",

@@ -6,7 +6,7 @@ import type { DocumentInput } from "@headworks/gateway-contract";
 import { peer, runProcess, spawnProcess } from "@headworks/testkit";
 import { certificates, Cleanups, startSluice, type Certificates, type Sluice } from "./sluice-rig.ts";
 
-/** Debian's Python, which python3-grpcio is for; another one may come first on the PATH. */
+/** Debian's Python, the one with python3-grpcio; another one may come first in PATH. */
 function grpcPeer(): { readonly path: string; readonly skip: string | false } {
   for (const path of ["/usr/bin/python3", peer("python3").path]) {
     if (path !== "" && spawnSync(path, ["-c", "import grpc"]).status === 0) return { path, skip: false };
@@ -23,7 +23,7 @@ const { skip } = python;
 const cleanups = new Cleanups();
 let files: Certificates;
 
-/** Starts the server and gives its port. */
+/** Starts the server and returns its port. */
 async function startServer(...args: readonly string[]): Promise<number> {
   const server = cleanups.use(await spawnProcess(python.path, [script("sluice-grpc-server.py"), ...args]));
   return Number((await server.waitForOutput(/port (\d+)/, 20_000))[1]);
@@ -36,26 +36,26 @@ function routed(service: string, prefix: string, more: Partial<RouteInput> = {})
   return { name, service, match: { path: { type: "prefix", value: prefix } }, action: { type: "proxy" }, ...more };
 }
 
-/** The same encryption on both sides of a gateway. */
-const WAYS = ["h2c", "TLS"] as const;
-type Way = (typeof WAYS)[number];
-const gateways = new Map<Way, Sluice>();
+/** The same TLS files for both sides of the gateway. */
+const TRANSPORTS = ["h2c", "TLS"] as const;
+type Transport = (typeof TRANSPORTS)[number];
+const gateways = new Map<Transport, Sluice>();
 
 before(async () => {
   if (skip !== false) return;
   files = cleanups.use(await certificates());
   const tls = await files.issue("server", ["localhost"]);
-  for (const way of WAYS) {
-    const port = way === "TLS" ? await startServer(tls.cert_file, tls.key_file) : await startServer();
+  for (const transport of TRANSPORTS) {
+    const port = transport === "TLS" ? await startServer(tls.cert_file, tls.key_file) : await startServer();
     const listener = { name: "public", address: "127.0.0.1", port: 0 };
     const endpoints = [{ address: "127.0.0.1", port }];
     const document: DocumentInput = {
-      listeners: [way === "TLS" ? { ...listener, protocol: "https", tls } : listener],
+      listeners: [transport === "TLS" ? { ...listener, protocol: "https", tls } : listener],
       upstreams: [
-        way === "TLS"
+        transport === "TLS"
           ? { name: "echo", protocol: "http2", trusted_ca_file: files.caFile, endpoints }
           : { name: "echo", protocol: "h2c", endpoints },
-        // Nobody listens on the discard port of this machine.
+        // The discard port of this machine is closed.
         { name: "down", protocol: "h2c", endpoints: [{ address: "127.0.0.1", port: 9 }] },
       ],
       services: ["echo", "down"].map((name) => ({ name, upstream: name })),
@@ -67,14 +67,16 @@ before(async () => {
         routed("down", "/busy.Busy/", { maintenance: {} }),
       ],
     };
-    gateways.set(way, cleanups.use(await startSluice(document)));
+    gateways.set(transport, cleanups.use(await startSluice(document)));
   }
 });
 after(() => cleanups.run());
 
-async function call(kind: string, way: Way): Promise<unknown> {
-  const args = [script("sluice-grpc-client.py"), kind, `localhost:${gateways.get(way)?.port("public")}`];
-  const exit = await runProcess(python.path, way === "TLS" ? [...args, files.caFile] : args, { timeoutMs: 60_000 });
+async function call(kind: string, transport: Transport): Promise<unknown> {
+  const args = [script("sluice-grpc-client.py"), kind, `localhost:${gateways.get(transport)?.port("public")}`];
+  const exit = await runProcess(python.path, transport === "TLS" ? [...args, files.caFile] : args, {
+    timeoutMs: 60_000,
+  });
   assert.equal(exit.code, 0, `${exit.stdout}\n${exit.stderr}`);
   return JSON.parse(exit.stdout);
 }
@@ -85,7 +87,7 @@ const STATUSES = Array.from({ length: 16 }, (_, at) => ({
   trailing: "asked for",
 }));
 
-/** What each kind of call must come to. */
+/** The expected result of each kind of call. */
 const CALLS: readonly (readonly [kind: string, what: string, expected: unknown])[] = [
   [
     "unary",
@@ -107,13 +109,13 @@ const CALLS: readonly (readonly [kind: string, what: string, expected: unknown])
   ["statuses", "every status passes with its text and its trailers", STATUSES],
   ["deadline", "a deadline passes, and its end ends the call at the server", { code: 4, events: ["late: deadline"] }],
   ["cancel", "a call that its client cancels ends at the server", { first: [0, 1], events: ["endless: gone"] }],
-  ["parallel", "500 calls, 32 at a time on one connection, each get their own answer", { odd: [] }],
+  ["parallel", "500 calls, 32 at a time on one connection, each get their own response", { odd: [] }],
 ];
 
-for (const way of WAYS) {
+for (const transport of TRANSPORTS) {
   for (const [kind, what, expected] of CALLS) {
-    test(`gRPC of Debian's Python over ${way}: ${what}`, { skip }, async () => {
-      const found = await call(kind, way);
+    test(`gRPC of Debian's Python over ${transport}: ${what}`, { skip }, async () => {
+      const found = await call(kind, transport);
       const { events } = expected as { readonly events?: readonly string[] };
       if (events === undefined) return assert.deepEqual(found, expected);
       const { events: noted, ...rest } = found as { readonly events: readonly string[] };
@@ -127,11 +129,11 @@ for (const way of WAYS) {
   }
 
   test(
-    `gRPC of Debian's Python over ${way}: what the gateway refuses has the status that HTTP's means`,
+    `gRPC of Debian's Python over ${transport}: refusals of the gateway have the gRPC status of their HTTP status`,
     { skip },
     async () => {
       const [UNIMPLEMENTED, UNAVAILABLE, UNAUTHENTICATED] = [12, 14, 16];
-      const found = (await call("refusals", way)) as Record<string, { readonly code: number }>;
+      const found = (await call("refusals", transport)) as Record<string, { readonly code: number }>;
       assert.deepEqual(Object.fromEntries(Object.entries(found).map(([what, { code }]) => [what, code])), {
         "no such method": UNIMPLEMENTED,
         "no route": UNIMPLEMENTED,

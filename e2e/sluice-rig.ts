@@ -5,14 +5,14 @@ import type { DocumentInput } from "@headworks/gateway-contract";
 import { runProcess, spawnProcess, temporaryDirectory } from "@headworks/testkit";
 import type { Exit, SpawnedProcess, TemporaryDirectory } from "@headworks/testkit";
 import { CertificateAuthority } from "@headworks/tls-authority";
-// Also forgets what the shell of the developer says about proxies.
+// Also removes the proxy variables of the developer's shell.
 import { Cleanups } from "./rig.ts";
 
 export { Cleanups };
 
 const MAIN = fileURLToPath(new URL("../apps/gateway/bin/sluice.js", import.meta.url));
 
-/** What the program's first line passes to Node, so that tests see it as its users do. */
+/** Node options of the program's first line, so that tests run it as users do. */
 const SHIPPED_NODE_OPTIONS = (readFileSync(MAIN, "utf8").split("\n", 1)[0] ?? "")
   .split(" ")
   .filter((word) => word.startsWith("--"));
@@ -23,7 +23,7 @@ export interface SluiceOptions {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** Sluice as a process of its own, reached only from outside. */
+/** Sluice in a process of its own, accessed only from outside. */
 export interface Sluice extends AsyncDisposable {
   readonly pid: number;
   readonly process: SpawnedProcess;
@@ -32,11 +32,11 @@ export interface Sluice extends AsyncDisposable {
   readonly adminUrl: string;
   /** Port of the listener with this name. */
   port(listener: string): number;
-  /** Replaces the document as deployment tools do: another file takes its name. */
+  /** Replaces the document as deployment tools do, by renaming another file. */
   write(document: DocumentInput | string): Promise<void>;
-  /** Waits for a line of the log with this code, from the beginning on or behind what `after` lines of it there were. */
+  /** Waits for a log line with this code; `after` is the number of such lines to skip. */
   logged(code: string, after?: number): Promise<void>;
-  /** How many lines of the log have this code. */
+  /** The number of log lines with this code. */
   countOf(code: string): number;
   stop(signal?: NodeJS.Signals): Promise<Exit>;
 }
@@ -46,7 +46,7 @@ export async function runSluice(args: readonly string[], env: Readonly<Record<st
   return await runProcess(process.execPath, [...SHIPPED_NODE_OPTIONS, MAIN, ...args], { env });
 }
 
-/** Starts `sluice serve` on the document and resolves when it listens. Listeners should ask for port 0. */
+/** Starts `sluice serve` with the document and resolves when it listens. Listeners should use port 0. */
 export async function startSluice(document: DocumentInput | string, options: SluiceOptions = {}): Promise<Sluice> {
   const directory = await temporaryDirectory();
   const file = directory.file(typeof document === "string" ? "gateway.yaml" : "gateway.json");
@@ -89,7 +89,7 @@ export async function startSluice(document: DocumentInput | string, options: Slu
   }
 }
 
-/** Certificates of one authority, in files. */
+/** Certificates of one CA, in files. */
 export interface Certificates extends AsyncDisposable {
   readonly directory: TemporaryDirectory;
   readonly caFile: string;
@@ -97,7 +97,7 @@ export interface Certificates extends AsyncDisposable {
   issue(file: string, names: readonly string[]): Promise<{ readonly cert_file: string; readonly key_file: string }>;
 }
 
-/** Makes an authority and a folder for what it issues. */
+/** Creates a CA and a directory for its certificates. */
 export async function certificates(): Promise<Certificates> {
   const directory = await temporaryDirectory();
   const authority = CertificateAuthority.create({ commonName: "Listeners of the end-to-end tests" });

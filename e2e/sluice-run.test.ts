@@ -23,7 +23,7 @@ const curl = peer("curl");
 const cleanups = new Cleanups();
 after(() => cleanups.run());
 
-/** A server of the quickstart on a port of the system's choice. */
+/** A server of the quickstart on a free port. */
 async function listening(listener: Parameters<typeof createServer>[1]): Promise<number> {
   const server = createServer(listener ?? (() => undefined)).listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -36,16 +36,16 @@ async function listening(listener: Parameters<typeof createServer>[1]): Promise<
   return (server.address() as AddressInfo).port;
 }
 
-/** The commands that a text tells its readers to try, without what stands behind them. */
+/** The commands in a text, without their comments. */
 function commandsIn(text: string): string[] {
   const lines = text.split("\n").map((line) => line.trim());
   return lines.filter((line) => /^(?:curl|for n in) .*quickstart-key|^curl http:\/\/127\.0\.0\.1:2019/.test(line));
 }
 
-test("the commands that npm start and the README print work as printed", { skip: curl.skip }, async () => {
-  const heard: string[] = [];
+test("the commands printed by npm start and the README work as printed", { skip: curl.skip }, async () => {
+  const received: string[] = [];
   const echoPort = await listening(echo);
-  const sinkPort = await listening(sink((line) => heard.push(line)));
+  const sinkPort = await listening(sink((line) => received.push(line)));
   const directory = cleanups.use(await temporaryDirectory());
   const document = readFileSync(repository("examples/gateway/quickstart.yaml"), "utf8")
     .replace("port: 8080", "port: 0")
@@ -83,21 +83,21 @@ test("the commands that npm start and the README print work as printed", { skip:
   };
   const used = new Map(consumers.map(({ consumer, budgets }) => [consumer, budgets[0]?.used]));
   assert.deepEqual([used.get("acme"), used.get("trial")], [2, 3]);
-  const told = commandsIn(readFileSync(repository("README.md"), "utf8"));
-  assert.ok(told.length >= 3, told.join("\n"));
-  for (const command of told) assert.doesNotMatch(await run(command), /"error"/);
-  await waitUntil(() => heard.some((line) => line.includes("config_published")), { what: "the webhook" });
+  const commands = commandsIn(readFileSync(repository("README.md"), "utf8"));
+  assert.ok(commands.length >= 3, commands.join("\n"));
+  for (const command of commands) assert.doesNotMatch(await run(command), /"error"/);
+  await waitUntil(() => received.some((line) => line.includes("config_published")), { what: "the webhook" });
 });
 
-/** Clients that ask one request after the other until they are stopped. */
+/** Clients that send requests sequentially until stopped. */
 async function underLoad(
   port: number,
   clients: number,
   during: () => Promise<void>,
-): Promise<{ readonly answered: number; readonly odd: readonly string[] }> {
+): Promise<{ readonly responses: number; readonly odd: readonly string[] }> {
   const agent = new Agent({ keepAlive: true, maxSockets: clients });
   const odd: string[] = [];
-  let answered = 0;
+  let responses = 0;
   let isFinished = false;
   const one = async (): Promise<void> => {
     while (!isFinished) {
@@ -106,7 +106,7 @@ async function underLoad(
         const [response] = (await once(sent, "response")) as [IncomingMessage];
         let text = "";
         for await (const piece of response.setEncoding("utf8")) text += String(piece);
-        if (response.statusCode === 200 && text.length > 0) answered += 1;
+        if (response.statusCode === 200 && text.length > 0) responses += 1;
         else odd.push(`${response.statusCode} ${text}`);
       } catch (error) {
         odd.push(String(error));
@@ -121,11 +121,11 @@ async function underLoad(
     await Promise.all(running);
     agent.destroy();
   }
-  return { answered, odd };
+  return { responses, odd };
 }
 
 for (const workers of [1, 2]) {
-  test(`SIGHUP under load with ${workers} workers: every request is answered, by the old document or the new`, async () => {
+  test(`SIGHUP under load with ${workers} workers: every request gets a response of the old or the new document`, async () => {
     const origin = cleanups.use(await startOrigin());
     const versions = (version: number) =>
       servingAll(origin.port, {
@@ -147,7 +147,7 @@ for (const workers of [1, 2]) {
       response.resume();
       return String(response.headers["x-version"]);
     };
-    const { answered, odd } = await underLoad(port, 8, async () => {
+    const { responses, odd } = await underLoad(port, 8, async () => {
       for (let next = 1; next <= 10; next += 1) {
         await sluice.write(versions(next));
         process.kill(sluice.pid, "SIGHUP");
@@ -155,11 +155,11 @@ for (const workers of [1, 2]) {
       }
     });
     assert.deepEqual(odd, []);
-    assert.ok(answered > 100, `only ${answered} requests`);
+    assert.ok(responses > 100, `only ${responses} requests`);
   });
 }
 
-test("SIGTERM: a request under way is answered in full, nothing new is taken, and the process ends with 0", async () => {
+test("SIGTERM: a request in progress completes, new connections are refused, and the exit code is 0", async () => {
   const held: (() => void)[] = [];
   const slow = await listening((_request, response) => {
     response.write("begun ");
@@ -189,7 +189,7 @@ test("SIGTERM: a request under way is answered in full, nothing new is taken, an
   assert.deepEqual((await sluice.process.exited).code, 0);
 });
 
-test("SIGTERM twice ends at once, as a shell sees ends by a signal", async () => {
+test("a second SIGTERM ends the process at once, with the exit status of a signal", async () => {
   const held: unknown[] = [];
   const silent = await listening((_request, response) => held.push(response));
   await using sluice: Sluice = await startSluice(servingAll(silent));
@@ -197,7 +197,7 @@ test("SIGTERM twice ends at once, as a shell sees ends by a signal", async () =>
   await client.write("GET /never HTTP/1.1\r\nHost: a.test\r\n\r\n");
   await waitUntil(() => held.length === 1, { what: "the request at the origin" });
   process.kill(sluice.pid, "SIGTERM");
-  // Signals that wait together arrive as one.
+  // Pending signals of one kind arrive as one.
   await waitUntil(
     async () => {
       try {
@@ -209,7 +209,7 @@ test("SIGTERM twice ends at once, as a shell sees ends by a signal", async () =>
     },
     { what: "the first to be taken" },
   );
-  // One that follows within 400 ms counts as the same, since programs in between pass signals on.
+  // A signal within 400 ms counts as the same, because processes in between forward signals.
   const again = setInterval(() => process.kill(sluice.pid, "SIGTERM"), 100);
   const { code } = await sluice.process.exited;
   clearInterval(again);
@@ -255,7 +255,7 @@ const COMMANDS: readonly {
 ];
 
 for (const { args, code, out, err } of COMMANDS) {
-  test(`sluice ${args.join(" ")} ends with ${code}`, async () => {
+  test(`sluice ${args.join(" ")} exits with ${code}`, async () => {
     await using directory = await temporaryDirectory();
     const documents = { good: GOOD, warned: WARNED, bad: BAD, changed: CHANGED };
     for (const [name, document] of Object.entries(documents)) {
@@ -264,7 +264,7 @@ for (const { args, code, out, err } of COMMANDS) {
     const inPlace = args.map((word) =>
       /^(?:good|warned|bad|changed|missing)$/.test(word) ? directory.file(word) : word,
     );
-    // Nobody listens on the discard port of this machine.
+    // The discard port of this machine is closed.
     const exit = await runSluice(inPlace, { GATEWAY_ADMIN: "http://127.0.0.1:9", GATEWAY_ADMIN_DEV: "1" });
     assert.equal(exit.code, code, `${exit.stdout}\n${exit.stderr}`);
     if (out !== undefined) assert.match(exit.stdout, out);

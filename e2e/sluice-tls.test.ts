@@ -33,13 +33,13 @@ before(async () => {
 });
 after(() => cleanups.run());
 
-/** What `openssl s_client` says when it connects and sends `input`. */
+/** Output of `openssl s_client` that connects and sends `input`. */
 async function connect(
   args: readonly string[],
   { listener = "secure", input = "" }: { readonly listener?: string; readonly input?: string } = {},
 ): Promise<string> {
   const connected = ["s_client", "-connect", `127.0.0.1:${sluice.port(listener)}`, "-CAfile", files.caFile];
-  // Without it the end of our input ends the connection before the answer.
+  // Without it the end of our input closes the connection before the response.
   const exit = await runProcess(openssl.path, [...connected, ...args], { input, timeoutMs: 15_000 });
   return `${exit.stdout}\n${exit.stderr}`;
 }
@@ -52,19 +52,19 @@ async function subjectNames(said: string): Promise<string> {
 }
 
 const NAMES = [
-  { asked: ["-servername", "a.test"], shown: "a.test" },
-  { asked: ["-servername", "b.test"], shown: "b.test" },
-  { asked: ["-servername", "c.test"], shown: "b.test" },
-  { asked: ["-servername", "C.TEST"], shown: "b.test" },
-  { asked: ["-servername", "other.test"], shown: "fallback.test" },
-  { asked: ["-noservername"], shown: "fallback.test" },
+  { args: ["-servername", "a.test"], expected: "a.test" },
+  { args: ["-servername", "b.test"], expected: "b.test" },
+  { args: ["-servername", "c.test"], expected: "b.test" },
+  { args: ["-servername", "C.TEST"], expected: "b.test" },
+  { args: ["-servername", "other.test"], expected: "fallback.test" },
+  { args: ["-noservername"], expected: "fallback.test" },
 ] as const;
 
-for (const { asked, shown } of NAMES) {
-  test(`openssl s_client ${asked.join(" ")} is shown the verified certificate of ${shown}`, { skip }, async () => {
-    const said = await connect(asked);
+for (const { args, expected } of NAMES) {
+  test(`openssl s_client ${args.join(" ")} gets the verified certificate of ${expected}`, { skip }, async () => {
+    const said = await connect(args);
     assert.match(said, /Verify return code: 0 \(ok\)/);
-    assert.ok((await subjectNames(said)).includes(`DNS:${shown}`), said);
+    assert.ok((await subjectNames(said)).includes(`DNS:${expected}`), said);
   });
 }
 
@@ -82,12 +82,12 @@ for (const { args, says } of PROTOCOLS) {
   });
 }
 
-test("openssl s_client: a listener from TLS 1.3 on turns TLS 1.2 away", { skip }, async () => {
+test("openssl s_client: a listener with TLS 1.3 as minimum refuses TLS 1.2", { skip }, async () => {
   assert.match(await connect(["-tls1_2"], { listener: "strict" }), /alert protocol version/);
   assert.match(await connect(["-tls1_3"], { listener: "strict" }), /Verify return code: 0/);
 });
 
-test("openssl s_client: a request typed by hand is answered", { skip }, async () => {
+test("openssl s_client: a request typed by hand gets a response", { skip }, async () => {
   const said = await connect(["-quiet", "-servername", "a.test"], {
     input: "GET /healthz HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n",
   });
@@ -95,9 +95,9 @@ test("openssl s_client: a request typed by hand is answered", { skip }, async ()
 });
 
 for (const version of ["-tls1_2", "-tls1_3"]) {
-  test(`openssl s_client ${version}: a session that it kept is resumed`, { skip }, async () => {
+  test(`openssl s_client ${version}: a saved session is resumed`, { skip }, async () => {
     const session = files.directory.file(`session${version}.pem`);
-    // The answer brings the tickets of TLS 1.3, which come behind the handshake.
+    // TLS 1.3 tickets arrive with the response, after the handshake.
     const input = "GET /healthz HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
     await connect([version, "-ign_eof", "-servername", "a.test", "-sess_out", session], { input });
     const said = await connect([version, "-servername", "a.test", "-sess_in", session]);
@@ -106,7 +106,7 @@ for (const version of ["-tls1_2", "-tls1_3"]) {
 }
 
 test(
-  "a renewed certificate is shown to new connections without a reload, and a broken one is not",
+  "a renewed certificate is used for new connections without a reload, and a broken one is not",
   { skip },
   async () => {
     const serial = async (): Promise<string> => {

@@ -12,7 +12,7 @@ let sluice: Sluice;
 let files: Certificates;
 let origin: WebSocketServer;
 
-/** Gives back what it gets; `bye` closes with a reason. */
+/** Echoes messages; `bye` closes with a reason. */
 function echoing(socket: WebSocket): void {
   socket.on("message", (data: Buffer, isBinary) => {
     if (!isBinary && data.toString() === "bye") socket.close(4001, "as you wish");
@@ -65,7 +65,7 @@ async function response(socket: WebSocket, message: string | Buffer): Promise<st
 }
 
 for (const listener of ["plain", "secure"] as const) {
-  test(`WebSocket over ${listener} TCP: text, bytes, packed messages and a megabyte come back`, async () => {
+  test(`WebSocket over ${listener} TCP: text, bytes, compressed messages and a megabyte are echoed`, async () => {
     const socket = await open(listener, { perMessageDeflate: true }, ["chat.v2", "chat.v1"]);
     assert.equal(socket.protocol, "chat.v2");
     assert.equal(await response(socket, "grüße"), "grüße");
@@ -76,7 +76,7 @@ for (const listener of ["plain", "secure"] as const) {
     socket.terminate();
   });
 
-  test(`WebSocket over ${listener} TCP: pings are answered, and the reason of a close passes`, async () => {
+  test(`WebSocket over ${listener} TCP: pings get pongs, and the reason of a close is forwarded`, async () => {
     const socket = await open(listener);
     const pong = once(socket, "pong") as Promise<[Buffer]>;
     socket.ping("are you there");
@@ -89,14 +89,14 @@ for (const listener of ["plain", "secure"] as const) {
   });
 }
 
-test("a client that vanishes without a close ends its connection at the origin", async () => {
+test("a client that disconnects without a close frame ends its connection at the origin", async () => {
   const socket = await open("plain");
   await waitUntil(() => origin.clients.size === 1);
   socket.terminate();
   await waitUntil(() => origin.clients.size === 0, { what: "the end at the origin" });
 });
 
-test("200 WebSockets at a time each get their own messages back", async () => {
+test("200 concurrent WebSockets each get their own messages back", async () => {
   const sockets = await Promise.all(Array.from({ length: 200 }, async () => await open("plain")));
   const responses = await Promise.all(sockets.map(async (socket, at) => await response(socket, `message ${at}`)));
   assert.deepEqual(
@@ -107,7 +107,7 @@ test("200 WebSockets at a time each get their own messages back", async () => {
   await waitUntil(() => origin.clients.size === 0, { what: "the end of all at the origin" });
 });
 
-test("a reload leaves an open WebSocket alone, and SIGTERM lets it say its last words", async () => {
+test("a reload keeps an open WebSocket, and SIGTERM lets it send its last messages", async () => {
   const before = sluice.countOf("config_published");
   const socket = await open("secure");
   assert.equal(await response(socket, "before"), "before");
@@ -125,7 +125,7 @@ test("a reload leaves an open WebSocket alone, and SIGTERM lets it say its last 
   await waitUntil(
     async () => {
       const late = new WebSocket(`ws://localhost:${sluice.port("plain")}/socket`);
-      // One that comes before the signal does is let in, and errors no more.
+      // A connection that arrives before the signal is accepted, and its errors are ignored.
       const opened = once(late, "open").then(() => undefined);
       const error = await opened.catch((reason: NodeJS.ErrnoException) => reason);
       late.on("error", () => undefined).terminate();

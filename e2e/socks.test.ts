@@ -38,7 +38,7 @@ before(async () => {
 });
 after(() => cleanups.run());
 
-/** The module is the distribution's own, for its own Python. */
+/** The module of the distribution's own Python. */
 function pySocksSkip(): { readonly path: string; readonly skip: string | false } {
   const path = "/usr/bin/python3";
   if (spawnSync(path, ["-c", "import socks"]).status === 0) return { path, skip: false };
@@ -48,15 +48,15 @@ function pySocksSkip(): { readonly path: string; readonly skip: string | false }
   return { path, skip };
 }
 
-/** The newest finished entry of a tunnel to the place, once there are more than `before` of them. */
-async function entryAfter(earlier: number, place: string): Promise<Entry> {
-  const entry = (await weir.waitForEntries(earlier + 1, place)).at(-1);
+/** The newest finished tunnel entry for the target, once there are more than `before` of them. */
+async function entryAfter(earlier: number, target: string): Promise<Entry> {
+  const entry = (await weir.waitForEntries(earlier + 1, target)).at(-1);
   assert.ok(entry);
   return entry;
 }
 
-async function count(place: string): Promise<number> {
-  return (await weir.entries(place)).filter(({ state }) => state !== "pending").length;
+async function count(target: string): Promise<number> {
+  return (await weir.entries(target)).filter(({ state }) => state !== "pending").length;
 }
 
 const PYSOCKS = `
@@ -154,16 +154,16 @@ const clients: readonly Client[] = [
 ];
 
 for (const [name, skip, host, origin, run] of clients) {
-  test(`${name}: the bytes pass, and the entry says where to and nothing more`, { skip }, async () => {
+  test(`${name}: the bytes pass, and the entry has the target and nothing more`, { skip }, async () => {
     const { port, caPem } = origin();
-    const place = `${host}:${port}`;
-    const earlier = await count(place);
-    const exit = await run(`${caPem === undefined ? "http" : "https"}://${place}/secret-path`, port);
+    const target = `${host}:${port}`;
+    const earlier = await count(target);
+    const exit = await run(`${caPem === undefined ? "http" : "https"}://${target}/secret-path`, port);
     assert.equal(exit.code, 0, exit.stdout + exit.stderr);
     assert.match(exit.stdout, /from the origin/);
-    const entry = await entryAfter(earlier, place);
+    const entry = await entryAfter(earlier, target);
     assert.equal(entry.request.method, "CONNECT");
-    assert.equal(entry.request.url, `tcp://${place}/`);
+    assert.equal(entry.request.url, `tcp://${target}/`);
     assert.equal(entry.request.host.replace(/^\[|\]$/g, ""), host.replace(/^\[|\]$/g, ""));
     assert.equal(entry.request.http_version, "SOCKS5");
     assert.deepEqual(entry.request.headers, {});
@@ -205,7 +205,7 @@ test("Chromium through socks5 loads a page", { skip: browser.skip }, async () =>
 });
 
 test(
-  "what cannot be reached is told by reply code and by an entry of 502 with code and error",
+  "an unreachable target gives a reply code, and an entry with 502, code and error",
   { skip: curl.skip },
   async () => {
     const port = await freePort();
@@ -262,37 +262,31 @@ test("the block list applies to SOCKS5", { skip: curl.skip }, async () => {
   assert.equal((await entryAfter(0, "blocked.test")).failure?.code, "BLOCKED");
 });
 
-test(
-  "entries of SOCKS5 stand in a HAR file, in lists and in searches as what they are",
-  { skip: curl.skip },
-  async () => {
-    const earlier = await count(`localhost:${plain.port}`);
-    await byCurl("--socks5-hostname", `127.0.0.1:${socksPort}`)(`http://localhost:${plain.port}/`);
-    const entry = await entryAfter(earlier, `localhost:${plain.port}`);
-    interface Har {
-      readonly log: {
-        readonly entries: readonly { readonly request: { method: string; url: string; httpVersion: string } }[];
-      };
-    }
-    const har = await weir.get<Har>("/export/har");
-    const exported = har.log.entries.find(
-      ({ request }) => request.url === entry.request.url.replace(/^tcp:/, "https:"),
-    );
-    assert.deepEqual([exported?.request.method, exported?.request.httpVersion], ["CONNECT", "SOCKS5"]);
-    const { rows } = await weir.get<{ rows: { id: string; http_version: string; is_passthrough: boolean }[] }>(
-      "/traffic/rows",
-    );
-    const row = rows.find(({ id }) => id === entry.id);
-    assert.deepEqual([row?.http_version, row?.is_passthrough], ["SOCKS5", true]);
-  },
-);
+test("SOCKS5 entries are marked as such in HAR files, lists and searches", { skip: curl.skip }, async () => {
+  const earlier = await count(`localhost:${plain.port}`);
+  await byCurl("--socks5-hostname", `127.0.0.1:${socksPort}`)(`http://localhost:${plain.port}/`);
+  const entry = await entryAfter(earlier, `localhost:${plain.port}`);
+  interface Har {
+    readonly log: {
+      readonly entries: readonly { readonly request: { method: string; url: string; httpVersion: string } }[];
+    };
+  }
+  const har = await weir.get<Har>("/export/har");
+  const exported = har.log.entries.find(({ request }) => request.url === entry.request.url.replace(/^tcp:/, "https:"));
+  assert.deepEqual([exported?.request.method, exported?.request.httpVersion], ["CONNECT", "SOCKS5"]);
+  const { rows } = await weir.get<{ rows: { id: string; http_version: string; is_passthrough: boolean }[] }>(
+    "/traffic/rows",
+  );
+  const row = rows.find(({ id }) => id === entry.id);
+  assert.deepEqual([row?.http_version, row?.is_passthrough], ["SOCKS5", true]);
+});
 
-test("with a user name set, only who knows it and the password comes in", { skip: curl.skip }, async () => {
+test("with a user name configured, clients need it and the password", { skip: curl.skip }, async () => {
   const port = await freePort();
   await using guarded = await startWeir({
     args: ["--enable-socks", `--socks-port=${port}`, "--socks-username=user", "--socks-password=päss:word"],
   });
-  const ask = async (login: string[]): Promise<Exit> =>
+  const send = async (login: string[]): Promise<Exit> =>
     await runProcess(curl.path, [
       "-sS",
       "-x",
@@ -301,14 +295,14 @@ test("with a user name set, only who knows it and the password comes in", { skip
       `http://localhost:${plain.port}/`,
     ]);
   for (const login of [[], ["-U", "user:wrong"], ["-U", "other:päss:word"], ["-U", "user:"]]) {
-    assert.equal((await ask(login)).code, 97, login.join(" "));
+    assert.equal((await send(login)).code, 97, login.join(" "));
   }
   assert.deepEqual(await guarded.entries(), []);
-  assert.equal((await ask(["-U", "user:päss:word"])).code, 0);
+  assert.equal((await send(["-U", "user:päss:word"])).code, 0);
   assert.equal((await guarded.waitForEntries(1)).length, 1);
 });
 
-test("in Passthrough mode SOCKS5 goes on and nothing is recorded", { skip: curl.skip }, async () => {
+test("in Passthrough mode SOCKS5 works and nothing is recorded", { skip: curl.skip }, async () => {
   const toggle = async (enabled: boolean): Promise<void> => {
     const response = await fetch(`${weir.apiUrl}/api/capture/toggle`, {
       method: "POST",
@@ -328,7 +322,7 @@ test("in Passthrough mode SOCKS5 goes on and nothing is recorded", { skip: curl.
   assert.equal((await weir.entries()).length, earlier);
 });
 
-test("the listener is off unless it is switched on, and a change waits for a restart", async () => {
+test("the listener is off by default, and a change applies after a restart", async () => {
   const port = await freePort();
   await using data = await temporaryDirectory();
   const dataDir = data.file("data");
@@ -355,7 +349,7 @@ test("the listener is off unless it is switched on, and a change waits for a res
   assert.equal(second.process.stdout().includes(`"socks":"socks5://127.0.0.1:${port}"`), true);
 });
 
-test("a port in use is one sentence and the exit code for that", async () => {
+test("a port in use gives one message and its exit code", async () => {
   const taken = createServer().listen(0, "127.0.0.1");
   await waitForEvent(taken, "listening");
   const { port } = taken.address() as { port: number };
@@ -370,7 +364,7 @@ test("a port in use is one sentence and the exit code for that", async () => {
   }
 });
 
-test("tunnels do not keep descriptors once they are over", { skip: curl.skip }, async () => {
+test("tunnels release their descriptors when they end", { skip: curl.skip }, async () => {
   const before = (await atRest(weir)).openFiles();
   for (let round = 0; round < 20; round += 1) {
     await byCurl("--socks5-hostname", `127.0.0.1:${socksPort}`)(`http://localhost:${plain.port}/`);

@@ -13,7 +13,7 @@ import type { Weir } from "./rig.ts";
 const curl = peer("curl");
 const browser = peer("chromium");
 const cleanups = new Cleanups();
-/** Answers that are held open, by their path. */
+/** Open responses by path. */
 const open = new Map<string, ServerResponse>();
 let weir: Weir;
 let origin: Origin;
@@ -62,7 +62,7 @@ async function streamOf(path: string, from = weir): Promise<StreamSummary> {
   );
 }
 
-/** The frames that have text, once there are so many. */
+/** The frames with text, once there are so many. */
 async function textsOf({ id }: StreamSummary, count: number, from = weir): Promise<string[]> {
   return await waitUntil(
     async () => {
@@ -74,7 +74,7 @@ async function textsOf({ id }: StreamSummary, count: number, from = weir): Promi
   );
 }
 
-/** Sends events one by one: each must have reached the client and the API before the next one goes out. */
+/** Sends events one by one: each must have reached the client and the API before the next one is sent. */
 async function oneByOne(
   path: string,
   write: (text: string) => void | Promise<void>,
@@ -92,7 +92,7 @@ async function oneByOne(
   }
 }
 
-/** Whether a client that ended its sending side is gone shows at once only when something is written. */
+/** Only a write shows at once whether a half-closed client is gone. */
 async function isClosed(path: string, write?: () => void): Promise<StreamSummary> {
   return await waitUntil(async () => {
     write?.();
@@ -122,7 +122,7 @@ test("curl -N gets each event when it is sent, and so does the API", { skip: cur
 });
 
 test(
-  "curl -N --compressed: events in gzip are read while they come, and pass as they were",
+  "curl -N --compressed: gzip events are read as they arrive, and forwarded unchanged",
   { skip: curl.skip },
   async () => {
     await using client = await spawnProcess(curl.path, [
@@ -150,7 +150,7 @@ test(
   },
 );
 
-test("events over HTTP/2 on both sides come one by one as well", { skip: curl.skip }, async () => {
+test("events over HTTP/2 on both sides arrive one by one, too", { skip: curl.skip }, async () => {
   const leaf = originAuthority.issueLeaf(LOCAL_NAMES);
   const streams: ServerHttp2Stream[] = [];
   await using modern = await startHttp2Origin(
@@ -236,7 +236,7 @@ test(
   },
 );
 
-test("lines of JSON that drip byte by byte are items when they are whole", async () => {
+test("JSON lines that arrive byte by byte become items once they are complete", async () => {
   const client = proxyClient(weir.proxyPort, { ca: weir.caPem, timeoutMs: 60_000 });
   const fetched = client.fetch(urlOf("/sse/lines"));
   const response = await responseOf("/sse/lines");
@@ -250,7 +250,7 @@ test("lines of JSON that drip byte by byte are items when they are whole", async
   assert.equal((await fetched).body.toString(), text);
 });
 
-test("an origin that breaks off leaves what came of the last event, and why the stream ended", async () => {
+test("a disconnect of the origin keeps the received part of the last event, and the reason of the stream's end", async () => {
   const client = proxyClient(weir.proxyPort, { ca: weir.caPem, timeoutMs: 60_000 });
   const fetched = client.fetch(urlOf("/sse/broken")).catch(() => undefined);
   const response = await responseOf("/sse/broken");

@@ -9,7 +9,7 @@ interface Made {
   readonly id: string;
 }
 
-journey("No screen has a serious barrier, in either theme", async (bench) => {
+journey("No screen has a serious accessibility violation, in either theme", async (bench) => {
   const page = await bench.open("/traffic", { reducedMotion: "reduce", viewport: { width: 1440, height: 900 } });
   const { found, check } = barrierCheck(page);
   await page.getByRole("heading", { name: "No traffic yet" }).waitFor();
@@ -71,7 +71,7 @@ journey("No screen has a serious barrier, in either theme", async (bench) => {
   assert.deepEqual(found, {});
 });
 
-journey("No screen of rules has a serious barrier, in either theme", async (bench) => {
+journey("No screen of rules has a serious accessibility violation, in either theme", async (bench) => {
   const { weir, origin } = bench;
   const condition = {
     type: "and",
@@ -113,10 +113,10 @@ journey("No screen of rules has a serious barrier, in either theme", async (benc
   const saved = (await callApi(weir, "POST", "/replay/saved", { entry_id: entry?.id, name: "Orders" })) as Made;
   const replay = (await callApi(weir, "POST", `/replay/execute/${saved.id}`)) as Made;
   await callApi(weir, "POST", `/replay/execute/${saved.id}/batch`, { iterations: 5 });
-  // Of requests alone: when all are let go below, nothing holds the answer.
+  // For requests only: after they continue below, the response is not paused.
   const hold = { name: "Hold", path_pattern: "^/held", direction: "request", timeout_secs: 600 };
   await callApi(weir, "POST", "/breakpoints", hold);
-  // Waits longer than this client may do; what comes of it is not the matter here.
+  // Exceeds this client's timeout, which is irrelevant here.
   const held = bench.client.fetch(`${origin.url}/held`).catch(() => undefined);
 
   const page = await bench.open("/breakpoints", { reducedMotion: "reduce", viewport: { width: 1440, height: 900 } });
@@ -165,7 +165,7 @@ journey("No screen of rules has a serious barrier, in either theme", async (benc
   assert.deepEqual(found, {});
 });
 
-journey("Long names leave every button within reach where there is little room", async (bench) => {
+journey("Long names keep every button reachable in narrow windows", async (bench) => {
   const name = "a very long name ".repeat(14);
   const page = await bench.open("/mocks?panel=recording", { viewport: { width: 720, height: 450 } });
   const isWithin = async (button: Locator): Promise<boolean> => {
@@ -184,7 +184,7 @@ journey("Long names leave every button within reach where there is little room",
   const [change, remove] = await Promise.all(
     ["Edit", "Delete"].map((verb) => line.getByRole("button", { name: new RegExp(`^${verb}`, "u") }).boundingBox()),
   );
-  assert.equal(change?.y, remove?.y, "the buttons of a rule are in one line");
+  assert.equal(change?.y, remove?.y, "the buttons of a rule are on one line");
 
   const request = { method: "GET", url: `${bench.origin.url}/orders?${"y".repeat(1500)}` };
   const saved = (await callApi(bench.weir, "POST", "/replay/saved", { name, request })) as { readonly id: string };
@@ -196,7 +196,7 @@ journey("Long names leave every button within reach where there is little room",
   assert.ok(((await replay.boundingBox())?.height ?? 0) < 100, "a replay takes a few lines");
 });
 
-journey("The keyboard goes into what it opens, and back to where it was", async (bench) => {
+journey("The keyboard focus moves into what it opens, and back", async (bench) => {
   const page = await bench.open("/blocklist");
   const arrives = async (locator: Locator): Promise<void> => await locator.and(page.locator(":focus")).waitFor();
   for (const [path, opener, field] of [
@@ -237,7 +237,7 @@ interface Listed {
   readonly screen: string;
   readonly api: string;
   readonly body: (name: string) => object;
-  /** How a row is deleted with the keyboard. */
+  /** How to delete a row with the keyboard. */
   readonly remove: (page: Page, name: string) => Promise<void>;
 }
 
@@ -278,13 +278,13 @@ const LISTS: readonly Listed[] = [
 
 for (const { screen, api, body, remove } of LISTS) {
   journey(
-    `The keyboard goes to the next row of ${screen} when one is deleted, and stays on the screen`,
+    `The focus moves to the next row of ${screen} when one is deleted, and stays on the screen`,
     async (bench) => {
       const { weir } = bench;
       for (const { id } of await weir.get<readonly Made[]>(api)) await callApi(weir, "DELETE", `${api}/${id}`);
       for (const name of ["one.example", "two.example", "three.example"]) await callApi(weir, "POST", api, body(name));
       const page = await bench.open(`/${screen}`);
-      const place = async (): Promise<string> =>
+      const focused = async (): Promise<string> =>
         await page.evaluate<string>(
           "document.activeElement.closest('li, tr')?.innerText.match(/\\w+\\.example/)?.[0] ?? document.activeElement.localName",
         );
@@ -293,11 +293,11 @@ for (const { screen, api, body, remove } of LISTS) {
       const names = await Promise.all((await labels.all()).map((label) => label.getAttribute("aria-label")));
       const [first = "", second = "", third = ""] = names.map((name) => (name ?? "").replace(/^.* /u, ""));
       await remove(page, first);
-      await eventually("the next row has it", async () => (await place()) === second);
+      await eventually("the next row has it", async () => (await focused()) === second);
       await remove(page, third);
-      await eventually("the row before the last has it", async () => (await place()) === second);
+      await eventually("the row before the last has it", async () => (await focused()) === second);
       await remove(page, second);
-      await eventually("the screen has it", async () => (await place()) === "main");
+      await eventually("the screen has it", async () => (await focused()) === "main");
       assert.deepEqual(await weir.get(api), []);
     },
   );

@@ -3,10 +3,10 @@ import { fileURLToPath } from "node:url";
 import type axe from "axe-core";
 import type { Page } from "playwright-core";
 
-/** Without its comments: the browser reads it anew on each page. */
+/** Without comments, because the browser parses it again on each page. */
 const AXE = readFileSync(fileURLToPath(import.meta.resolve("axe-core/axe.min.js")), "utf8");
 
-/** What keeps people from using a part of a page, as axe judges it. Colours are all that themes differ in. */
+/** Accessibility violations of a part of a page, by axe. Themes differ only in colours. */
 async function barriers(page: Page, colorScheme: "light" | "dark", part: string): Promise<string[]> {
   await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
   if (!(await page.evaluate<boolean>("'axe' in window"))) await page.evaluate(AXE);
@@ -25,8 +25,8 @@ async function barriers(page: Page, colorScheme: "light" | "dark", part: string)
 }
 
 /**
- * Collects the serious barriers of states of a page, in both themes, by the names that `check` is given. Where only a
- * part of the page has changed since it was checked whole, a selector of that part saves what was seen before.
+ * Collects the serious violations of page states, in both themes, by the names passed to `check`. If only a
+ * part of the page has changed since it was checked as a whole, a selector of that part saves time.
  */
 export function barrierCheck(page: Page): {
   readonly found: Readonly<Record<string, readonly string[]>>;

@@ -24,7 +24,7 @@ journey("JSON is shown pretty, as a tree, as a table, and as bytes", async (benc
   await panel.getByText("5b 7b 22 69").first().waitFor();
 });
 
-journey("The tree names the line that has the keyboard only while that line is in the page", async (bench) => {
+journey("The tree names the row with the keyboard focus only while that row is in the page", async (bench) => {
   await bench.send("/long");
   const page = await bench.open("/traffic");
   const panel = body(await openRow(page, "/long"));
@@ -61,7 +61,7 @@ journey("A search in a body steps through its matches and takes regular expressi
   await panel.getByText("1 of 2", { exact: true }).waitFor();
 });
 
-journey("A viewer whose code cannot be had says so, and tries again when told to", async (bench) => {
+journey("A viewer whose code cannot be loaded shows an error, and loads again on request", async (bench) => {
   await bench.send("/orders");
   const page = await bench.open("/sessions");
   const code = "**/assets/body-worker*";
@@ -74,7 +74,7 @@ journey("A viewer whose code cannot be had says so, and tries again when told to
   await panel.getByText('"Weir gate"').waitFor();
 });
 
-journey("Captured HTML is previewed without running any of it", async (bench) => {
+journey("Captured HTML is previewed without running scripts", async (bench) => {
   bench.expectRefusedHandlers();
   await bench.send("/page");
   const page = await bench.open("/traffic");
@@ -101,7 +101,7 @@ journey("A picture is shown with its size, and plain bytes in hexadecimal", asyn
     .waitFor();
 });
 
-journey("A field whose bytes are UTF-8 is read as that, and is copied and sent again byte for byte", async (bench) => {
+journey("A field whose bytes are UTF-8 is shown as such, and copied and resent byte for byte", async (bench) => {
   const octets = Buffer.from("grün").toString("latin1");
   await bench.send({
     url: "/green",
@@ -130,7 +130,7 @@ journey("A field whose bytes are UTF-8 is read as that, and is copied and sent a
   assert.deepEqual([valueOf(), valueOf(again)], [octets, octets]);
 });
 
-journey("Forms and multipart bodies are taken apart, and a part of any name keeps its button", async (bench) => {
+journey("Forms and multipart bodies are split into parts, and a part with any name keeps its button", async (bench) => {
   const part = (head: string, text: string): string =>
     `--line\r\nContent-Disposition: form-data; ${head}\r\n\r\n${text}\r\n`;
   const longName = `${"long".repeat(20)}.js`;
@@ -163,7 +163,7 @@ journey("Forms and multipart bodies are taken apart, and a part of any name keep
 });
 
 journey(
-  "Parameters, cookies and timings have tabs of their own, and no cookie's warning takes the room of its value",
+  "Parameters, cookies and timings have tabs, and warnings of cookies leave space for the value",
   async (bench) => {
     await bench.send({ url: "/orders?page=2&sort=price", headers: [["Cookie", "seen=yes"]] });
     const page = await bench.open("/traffic");
@@ -180,7 +180,7 @@ journey(
     await pane.getByText("HttpOnly").waitFor();
     await pane.getByText("Browsers reject Secure cookies set over plain HTTP").waitFor();
     const table = pane.getByRole("group", { name: "Set cookies" });
-    // A word that breaks between its letters makes its cell higher than two lines.
+    // A word broken between letters makes its cell taller than two lines.
     const heads = await table.getByRole("columnheader").all();
     for (const head of heads) assert.ok(((await head.boundingBox())?.height ?? Infinity) < 45, await head.innerText());
     assert.ok(((await table.getByRole("cell", { name: "42" }).boundingBox())?.width ?? 0) > 40);
@@ -189,7 +189,7 @@ journey(
   },
 );
 
-journey("A note is saved, survives a reload, and marks its row", async (bench) => {
+journey("A note is saved, survives a reload of the page, and marks its row", async (bench) => {
   await bench.send("/orders?noted");
   const page = await bench.open("/traffic");
   const pane = await openRow(page, "noted");

@@ -6,10 +6,10 @@ import { eventually, row, uiFile } from "./ui-rig.ts";
 
 const journey = uiFile();
 
-/** The code of the details, which the list fetches ahead. */
+/** The code of the details, which the list prefetches. */
 const DETAILS = "**/assets/entry-detail-*";
 
-/** Keeps a part of the app from coming, until it fails as if nobody were there, and until it may come again. */
+/** Holds back a part of the app until it fails like without a connection, or is released. */
 async function holdPart(page: Page, pattern: string) {
   const held: Route[] = [];
   let isFailing = false;
@@ -18,7 +18,7 @@ async function holdPart(page: Page, pattern: string) {
     else held.push(route);
   });
   return {
-    isAsked: () => held.length > 0,
+    isRequested: () => held.length > 0,
     fail: async (): Promise<void> => {
       isFailing = true;
       await Promise.all(held.splice(0).map((route) => route.abort("connectionrefused")));
@@ -27,13 +27,13 @@ async function holdPart(page: Page, pattern: string) {
   };
 }
 
-/** Leaves something in the window that a reload takes away. */
+/** Sets a property of the window that a reload removes. */
 async function mark(page: Page): Promise<() => Promise<boolean>> {
   await page.evaluate("globalThis.isMarked = true");
   return async () => await page.evaluate<boolean>("globalThis.isMarked === true");
 }
 
-journey("A part that cannot be fetched while the service is away does not take the page with it", async (bench) => {
+journey("A part that cannot be loaded while the service is down does not break the page", async (bench) => {
   await using data = await temporaryDirectory();
   const first = await startWeir({ dataDir: data.path });
   const url = `${bench.origin.url}/orders`;
@@ -43,7 +43,7 @@ journey("A part that cannot be fetched while the service is away does not take t
   const part = await holdPart(page, DETAILS);
   await page.getByRole("link", { name: "Traffic", exact: true }).click();
   await row(page, "early").waitFor();
-  await eventually("the part is asked for", part.isAsked);
+  await eventually("the part is requested", part.isRequested);
   await first.stop();
   await part.fail();
   const away = page.getByRole("button", { name: /^(?:Reconnecting|Offline)/u });
@@ -54,18 +54,18 @@ journey("A part that cannot be fetched while the service is away does not take t
   await part.release();
   const ports = [`--proxy-port=${first.proxyPort}`, `--api-port=${first.apiPort}`];
   await using _second = await startWeir({ dataDir: data.path, args: ports });
-  // Rather than for the end of the countdown. The channel may have come back by itself meanwhile.
+  // Without waiting for the countdown. The channel may have reconnected by itself.
   const live = page.getByText("Live", { exact: true });
   await eventually("the channel is back", async () => {
     await away.click({ timeout: 500 }).catch(() => undefined);
     return await live.isVisible();
   });
-  // Nobody has to say that it should be tried again.
+  // It is retried without an action of the user.
   await page.getByRole("region", { name: "Request details" }).getByRole("heading", { level: 1 }).waitFor();
   assert.equal(await isMarked(), true);
 });
 
-journey("A part that is gone because there is another version loads the page anew", async (bench) => {
+journey("A part that is missing because of a newer version reloads the page", async (bench) => {
   await bench.send("/orders?kept");
   const page = await bench.open("/settings");
   const isMarked = await mark(page);
@@ -74,7 +74,7 @@ journey("A part that is gone because there is another version loads the page ane
     route.fulfill({ contentType: "text/html", body: '<script type="module" src="/assets/index-other.js"></script>' }),
   );
   await page.getByRole("link", { name: "Traffic", exact: true }).click();
-  await eventually("the part is asked for", part.isAsked);
+  await eventually("the part is requested", part.isRequested);
   await part.fail();
   await eventually("another page", async () => !(await isMarked().catch(() => true)));
   await part.release();

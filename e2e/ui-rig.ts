@@ -9,29 +9,29 @@ import { Cleanups, startWeir } from "./rig.ts";
 import type { Entry, Weir } from "./rig.ts";
 import { site } from "./ui-site.ts";
 
-/** What a journey works with: a service of its file's own, an origin behind it, and a browser page without a past. */
+/** Resources of a journey: its file's service, an origin, and a browser page with an empty profile. */
 export interface UiBench {
   readonly weir: Weir;
   readonly origin: Origin;
   readonly client: ProxyClient;
-  /** A window on the UI; every one is checked for dialogs and errors when its test ends. */
+  /** A window on the UI; each is checked for dialogs and errors at the end of its test. */
   open(path: string, options?: BrowserContextOptions): Promise<Page>;
   /**
-   * Lets reports of refused event handlers pass. Chromium makes one for each handler that a parser meets, also in a
-   * document that is only taken apart for a preview and can run nothing.
+   * Accepts reports of refused event handlers. Chromium sends one for each handler that it parses, also in a
+   * document that is only parsed for a preview and runs no scripts.
    */
   expectRefusedHandlers(): void;
-  /** Asks the origin for paths, one after another, and waits until their entries are complete. */
+  /** Requests paths of the origin, one after another, and waits until their entries are complete. */
   send(...requests: readonly (string | ProxiedRequest)[]): Promise<readonly Entry[]>;
 }
 
-// The same engine without windows starts pages in half the processor time.
+// The headless shell starts pages in half the CPU time.
 const chromiumPeer = peer("chromium-headless-shell", "chromium");
-/** Generous: the machine that runs this may be busy with other tests. */
+/** Generous, because other tests may keep the machine busy. */
 const TIMEOUT_MS = 20_000;
 const VIEWPORT = { width: 1280, height: 800 };
 
-/** Registers the life of service, origin and browser for one file, and answers how to add journeys to it. */
+/** Starts and stops service, origin and browser for one file, and returns a function that adds journeys. */
 export function uiFile(handler: RequestListener = site) {
   const cleanups = new Cleanups();
   let shared: { weir: Weir; origin: Origin; view: SharedView } | undefined;
@@ -45,7 +45,7 @@ export function uiFile(handler: RequestListener = site) {
   });
   after(() => cleanups.run());
 
-  /** One journey: a session of its own, and pages that find nothing of an earlier one in the browser. */
+  /** One journey: a session of its own, and pages without stored data of earlier ones. */
   return function journey(name: string, run: (bench: UiBench) => Promise<void>): void {
     void test(name, { skip: chromiumPeer.skip }, async (t) => {
       assert.ok(shared);
@@ -75,14 +75,14 @@ export function uiFile(handler: RequestListener = site) {
   };
 }
 
-/** Starts the browser of this machine without anything that talks to the outside. */
+/** Starts the browser of this machine without its background requests. */
 async function launchChromium(): Promise<Browser> {
   return await chromium.launch({
     executablePath: chromiumPeer.path,
     timeout: 60_000,
     args: [
       "--no-sandbox",
-      // What one page has made of the code is there for the next one; a process for each takes two thirds more time.
+      // Pages share compiled code; separate processes take two thirds more time.
       "--renderer-process-limit=1",
       "--disable-gpu",
       "--disable-quic",
@@ -94,7 +94,7 @@ async function launchChromium(): Promise<Browser> {
   });
 }
 
-/** What the pages of a file share in their browser: it has the code of the UI at hand, and forgets what they stored. */
+/** The browser context of a file: it caches the UI's code, and discards stored data of pages. */
 interface SharedView {
   readonly context: BrowserContext;
   readonly devTools: CDPSession;
@@ -103,13 +103,13 @@ interface SharedView {
 async function openView(browser: Browser, weir: Weir): Promise<SharedView> {
   const context = await browser.newContext({ viewport: VIEWPORT });
   context.setDefaultTimeout(TIMEOUT_MS);
-  // As long as it is open, the pages of the journeys need not start a process each.
+  // While it is open, the journeys' pages need no process of their own.
   const page = await context.newPage();
   await page.goto(`${weir.apiUrl}/icon.svg`);
   return { context, devTools: await context.newCDPSession(page) };
 }
 
-/** Pages of one test, and whatever went wrong in them. */
+/** Pages of one test, and their errors. */
 class Windows implements AsyncDisposable {
   readonly #view: SharedView;
   readonly #weir: Weir;
@@ -165,7 +165,7 @@ class Windows implements AsyncDisposable {
     this.#refusedHandlersExpected = true;
   }
 
-  /** What every window shows, as a screen reader finds it, and what went wrong there: to tell why a journey failed. */
+  /** For diagnosis of a failed journey: the accessible content and the errors of each window. */
   async views(): Promise<readonly string[]> {
     const shown = this.#pages.map(async (page) => {
       const tree = await page.locator("body").ariaSnapshot({ timeout: 2000 }).catch(String);
@@ -203,7 +203,7 @@ async function send(
   return (await weir.waitForEntries(before + requests.length, undefined, TIMEOUT_MS)).slice(before);
 }
 
-/** A call that changes something; throws unless the answer is a 2xx. */
+/** A call that changes something; throws unless the status is 2xx. */
 export async function callApi(weir: Weir, method: string, path: string, body?: unknown): Promise<unknown> {
   const response = await fetch(`${weir.apiUrl}/api${path}`, {
     method,
@@ -211,23 +211,23 @@ export async function callApi(weir: Weir, method: string, path: string, body?: u
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   });
   const text = await response.text();
-  assert.ok(response.ok, `${method} ${path} was answered ${response.status}: ${text}`);
+  assert.ok(response.ok, `${method} ${path} got ${response.status}: ${text}`);
   return text === "" ? undefined : JSON.parse(text);
 }
 
-/** Goes to another screen as the Back button does, without loading the page anew. */
+/** Opens another screen as the Back button does, without a reload. */
 export async function visit(page: Page, path: string): Promise<void> {
   await page.evaluate(
     `history.pushState(null, "", ${JSON.stringify(path)}); dispatchEvent(new PopStateEvent("popstate"))`,
   );
 }
 
-/** The row of the traffic list whose sentence contains `text`. */
+/** The row of the traffic list whose text contains `text`. */
 export function row(page: Page, text: string | RegExp): Locator {
   return page.getByRole("grid", { name: "Captured traffic" }).getByRole("row", { name: text });
 }
 
-/** Opens the details of a row, and waits until they are those of that row. */
+/** Opens the details of a row, and waits until they are displayed. */
 export async function openRow(page: Page, path: string): Promise<Locator> {
   await row(page, path).click();
   const pane = page.getByRole("region", { name: "Request details" });
@@ -235,7 +235,7 @@ export async function openRow(page: Page, path: string): Promise<Locator> {
   return pane;
 }
 
-/** Waits until a locator finds exactly `count` elements. */
+/** Waits until a locator matches exactly `count` elements. */
 export async function waitForCount(locator: Locator, count: number): Promise<void> {
   await waitUntil(async () => (await locator.count()) === count, {
     timeoutMs: TIMEOUT_MS,
@@ -243,7 +243,7 @@ export async function waitForCount(locator: Locator, count: number): Promise<voi
   });
 }
 
-/** Waits until something about the page or the service holds. */
+/** Waits until a condition of the page or the service is true. */
 export async function eventually(what: string, probe: () => boolean | Promise<boolean>): Promise<void> {
   await waitUntil(probe, { timeoutMs: TIMEOUT_MS, what });
 }

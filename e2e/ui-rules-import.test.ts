@@ -6,11 +6,11 @@ import type { UiBench } from "./ui-rig.ts";
 const journey = uiFile();
 
 interface Imported {
-  /** The file as it is chosen; the wizard guesses by its name and text what it is. */
+  /** The chosen file; the wizard guesses its format from name and text. */
   readonly file: string;
   readonly format: string;
   readonly text: (origin: string) => string;
-  /** Path to ask for, and what the mock answers there. */
+  /** A path, and the mock's response there. */
   readonly path: string;
   readonly status: number;
   readonly body: unknown;
@@ -196,7 +196,7 @@ async function mocks(
 }
 
 for (const document of DOCUMENTS) {
-  journey(`${document.file} shows what it makes, changes nothing by that, and then answers`, async (bench) => {
+  journey(`${document.file} is previewed without changes, then imported, and its mocks respond`, async (bench) => {
     const { id: collection } = (await callApi(bench.weir, "POST", "/mocks/collections", { name: document.file })) as {
       readonly id: string;
     };
@@ -229,7 +229,7 @@ for (const document of DOCUMENTS) {
   });
 }
 
-journey("A document that cannot be read is refused with the reason, and another one can be chosen", async (bench) => {
+journey("An unreadable document is refused with the reason, and another one can be chosen", async (bench) => {
   const page = await bench.open("/mocks");
   const dialog = await openWizard(page);
   await choose(dialog, "broken.yaml", "openapi: 3.1.0\npaths:\n  /a: [\n");

@@ -4,14 +4,14 @@ import type { UiBench } from "./ui-rig.ts";
 
 const journey = uiFile();
 
-/** Takes away the mocks that an earlier journey left: they would answer this one's requests. */
+/** Deletes the mocks of an earlier journey, which would respond to this one's requests. */
 async function clearMocks(bench: UiBench): Promise<void> {
   for (const { id } of await bench.weir.get<readonly { readonly id: string }[]>("/mocks")) {
     await callApi(bench.weir, "DELETE", `/mocks/${id}`);
   }
 }
 
-journey("A mock is made of a row, answers, is changed, and brought back to what it was", async (bench) => {
+journey("A mock is created from a row, responds, is edited, and rolled back", async (bench) => {
   await bench.send("/orders");
   const page = await bench.open("/traffic");
   await row(page, "/orders").click({ button: "right" });
@@ -30,19 +30,19 @@ journey("A mock is made of a row, answers, is changed, and brought back to what 
   const url = `${bench.origin.url}/orders`;
   assert.equal((await bench.client.fetch(url)).body.toString(), '{"mocked":"/orders"}');
 
-  // Another answer, which makes a second version.
+  // Another response, which creates a second version.
   await editor.getByRole("radio", { name: "Sequence" }).click();
   await editor.getByRole("button", { name: "Add response" }).click();
   const second = editor.getByRole("group", { name: "Response 2" });
   await second.getByRole("textbox", { name: "Status" }).fill("503");
-  // The saved mock comes back late: whoever went to another tab meanwhile stays there.
+  // The saved mock arrives late; the tab chosen meanwhile stays open.
   const late = Promise.withResolvers<void>();
   await page.route("**/mocks/*", async (route) => {
     if (route.request().method() === "GET") await late.promise;
     await route.continue();
   });
   await editor.getByRole("button", { name: "Save" }).click();
-  await eventually("a second answer", async () => (await bench.client.fetch(url)).status === 503);
+  await eventually("a second response", async () => (await bench.client.fetch(url)).status === 503);
   await editor.getByRole("tab", { name: "Hits" }).click();
   late.resolve();
   await editor.getByRole("tab", { name: "Versions 2" }).waitFor();
@@ -55,7 +55,7 @@ journey("A mock is made of a row, answers, is changed, and brought back to what 
     .getByText('"type": "sequence"')
     .waitFor();
   await editor.getByRole("button", { name: "Restore" }).click();
-  await eventually("one answer again", async () => {
+  await eventually("one response again", async () => {
     const responses = [await bench.client.fetch(url), await bench.client.fetch(url)];
     return responses.every((response) => response.body.toString() === '{"mocked":"/orders"}');
   });
@@ -66,7 +66,7 @@ journey("A mock is made of a row, answers, is changed, and brought back to what 
   await clearMocks(bench);
 });
 
-journey("Answers are recorded, reviewed, and made mocks; collections switch them together", async (bench) => {
+journey("Responses are recorded, reviewed, and promoted to mocks; collections switch them together", async (bench) => {
   const page = await bench.open("/mocks");
   await page.getByRole("button", { name: "New collection" }).click();
   await page.getByRole("dialog").getByRole("textbox", { name: "Name" }).fill("Shop");
@@ -97,7 +97,7 @@ journey("Answers are recorded, reviewed, and made mocks; collections switch them
   await clearMocks(bench);
 });
 
-journey("An OpenAPI document shows what it makes before it makes it", async (bench) => {
+journey("An OpenAPI document is previewed before it is imported", async (bench) => {
   const page = await bench.open("/mocks");
   await page.getByRole("button", { name: "More actions", exact: true }).click();
   await page.getByRole("menuitem", { name: "Import…" }).click();
@@ -133,7 +133,7 @@ journey("An OpenAPI document shows what it makes before it makes it", async (ben
   await clearMocks(bench);
 });
 
-journey("Answers of one mock are chosen by conditions that are built line by line", async (bench) => {
+journey("Responses of one mock are selected by conditions that are built line by line", async (bench) => {
   const url = `${bench.origin.url}/checkout`;
   const { id } = (await callApi(bench.weir, "POST", "/mocks", {
     name: "Checkout",
@@ -147,7 +147,7 @@ journey("Answers of one mock are chosen by conditions that are built line by lin
   const when = response.getByRole("group", { name: "When" });
   const line = when.getByRole("group", { name: "Query parameter condition" });
   await line.getByRole("textbox", { name: "Name" }).fill("step");
-  // Rules can ask for the opposite, answers cannot.
+  // Rules can have negated conditions, responses cannot.
   assert.equal(await when.getByRole("button", { name: /^not: negate/u }).count(), 0);
   await line.getByRole("textbox", { name: "Value" }).fill("pay");
   await when.getByRole("button", { name: "Add condition" }).click();
@@ -165,7 +165,7 @@ journey("Answers of one mock are chosen by conditions that are built line by lin
   const status = async (path: string, sent?: string): Promise<number> =>
     (await bench.client.fetch({ url: url + path, ...(sent === undefined ? {} : { method: "POST", body: sent }) }))
       .status;
-  await eventually("the answer of the first condition", async () => (await status("?step=pay")) === 402);
+  await eventually("the response of the first condition", async () => (await status("?step=pay")) === 402);
   assert.equal(await status("", "card=1"), 402);
   assert.equal(await status("?step=cart"), 418);
   await page.getByText("Checkout saved").waitFor();
@@ -176,72 +176,72 @@ journey("Answers of one mock are chosen by conditions that are built line by lin
   await clearMocks(bench);
 });
 
-journey("A recorded session stands in for the servers, and says what it has no answer for", async (bench) => {
-  await bench.send("/served?ts=1");
-  const page = await bench.open("/mocks?panel=serving");
-  const panel = page.getByRole("region", { name: "Serve a session" });
-  await panel.getByRole("combobox", { name: "Session" }).click();
-  await page.getByRole("option", { name: /^A recorded session stands in/u }).click();
-  await panel.getByRole("button", { name: "Start serving" }).click();
-  await page.getByText("is served in place of all servers").waitFor();
-  const mark = page.getByRole("banner").getByRole("button", { name: "Serving a session" });
-  await mark.waitFor();
-  const heard = bench.origin.url;
-  assert.equal((await bench.client.fetch(`${heard}/served?ts=1`)).body.toString(), "you asked for /served?ts=1");
-  assert.equal((await bench.client.fetch(`${heard}/served?ts=2`)).status, 502);
-  const misses = panel.getByRole("list", { name: "Missed requests" });
-  await misses
-    .getByText(/served\?ts=2/u)
-    .first()
-    .waitFor();
-  await misses.getByText(/Closest: GET .*ts=1/u).waitFor();
-  await panel.getByRole("button", { name: "Stop serving" }).click();
-  await waitForCount(mark, 0);
-  await eventually(
-    "the server answers again",
-    async () => (await bench.client.fetch(`${heard}/served?ts=2`)).status === 200,
-  );
-});
-
 journey(
-  "Several mocks are switched together, and what mocks answered is forgotten once that is confirmed",
+  "A recorded session is served in place of the servers, and requests without a response are listed",
   async (bench) => {
-    const names = ["one", "two", "three"];
-    for (const name of names) {
-      await callApi(bench.weir, "POST", "/mocks", { name, path_pattern: `^/${name}`, body: name });
-    }
-    await bench.client.fetch(`${bench.origin.url}/one`);
-    const page = await bench.open("/mocks");
-    const several = page.getByRole("group", { name: "Bulk actions" });
-    await page.getByRole("checkbox", { name: "Select one" }).check();
-    await page.getByRole("checkbox", { name: "Select three" }).check();
-    await several.getByText("2 of 3 selected").waitFor();
-    const on = async (): Promise<readonly string[]> =>
-      (await bench.weir.get<readonly { readonly name: string; readonly enabled: boolean }[]>("/mocks"))
-        .filter(({ enabled }) => enabled)
-        .map(({ name }) => name);
-    await several.getByRole("button", { name: "Disable" }).click();
-    await eventually("two are off", async () => (await on()).join(" ") === "two");
+    await bench.send("/served?ts=1");
+    const page = await bench.open("/mocks?panel=serving");
+    const panel = page.getByRole("region", { name: "Serve a session" });
+    await panel.getByRole("combobox", { name: "Session" }).click();
+    await page.getByRole("option", { name: /^A recorded session stands in/u }).click();
+    await panel.getByRole("button", { name: "Start serving" }).click();
+    await page.getByText("is served in place of all servers").waitFor();
+    const mark = page.getByRole("banner").getByRole("button", { name: "Serving a session" });
+    await mark.waitFor();
+    const originUrl = bench.origin.url;
+    assert.equal((await bench.client.fetch(`${originUrl}/served?ts=1`)).body.toString(), "you asked for /served?ts=1");
+    assert.equal((await bench.client.fetch(`${originUrl}/served?ts=2`)).status, 502);
+    const misses = panel.getByRole("list", { name: "Missed requests" });
+    await misses
+      .getByText(/served\?ts=2/u)
+      .first()
+      .waitFor();
+    await misses.getByText(/Closest: GET .*ts=1/u).waitFor();
+    await panel.getByRole("button", { name: "Stop serving" }).click();
+    await waitForCount(mark, 0);
     await eventually(
-      "the switches say so",
-      async () => !(await page.getByRole("switch", { name: "Enable one" }).isChecked()),
+      "the server responds again",
+      async () => (await bench.client.fetch(`${originUrl}/served?ts=2`)).status === 200,
     );
-    await several.getByRole("checkbox").check();
-    await several.getByRole("button", { name: "Enable" }).click();
-    await eventually("all are on", async () => (await on()).length === 3);
-
-    await page.getByRole("list", { name: "Mocks" }).getByRole("button", { name: /^one/u }).click();
-    await page.getByRole("tab", { name: /^Hits/u }).click();
-    const responses = page.getByRole("table", { name: "Hits" });
-    await responses.getByText(/\/one$/u).waitFor();
-    await page.getByRole("button", { name: "Clear hit history of all mocks" }).click();
-    await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
-    assert.notDeepEqual(await bench.weir.get("/mocks/analytics"), []);
-    await page.getByRole("button", { name: "More actions", exact: true }).click();
-    await page.getByRole("menuitem", { name: "Clear hit history…" }).click();
-    await page.getByRole("dialog").getByRole("button", { name: "Clear" }).click();
-    await page.getByText("No recent hits").waitFor();
-    assert.deepEqual(await bench.weir.get("/mocks/analytics"), []);
-    await clearMocks(bench);
   },
 );
+
+journey("Several mocks are switched together, and their hit history is cleared after a confirmation", async (bench) => {
+  const names = ["one", "two", "three"];
+  for (const name of names) {
+    await callApi(bench.weir, "POST", "/mocks", { name, path_pattern: `^/${name}`, body: name });
+  }
+  await bench.client.fetch(`${bench.origin.url}/one`);
+  const page = await bench.open("/mocks");
+  const several = page.getByRole("group", { name: "Bulk actions" });
+  await page.getByRole("checkbox", { name: "Select one" }).check();
+  await page.getByRole("checkbox", { name: "Select three" }).check();
+  await several.getByText("2 of 3 selected").waitFor();
+  const on = async (): Promise<readonly string[]> =>
+    (await bench.weir.get<readonly { readonly name: string; readonly enabled: boolean }[]>("/mocks"))
+      .filter(({ enabled }) => enabled)
+      .map(({ name }) => name);
+  await several.getByRole("button", { name: "Disable" }).click();
+  await eventually("two are off", async () => (await on()).join(" ") === "two");
+  await eventually(
+    "the switches say so",
+    async () => !(await page.getByRole("switch", { name: "Enable one" }).isChecked()),
+  );
+  await several.getByRole("checkbox").check();
+  await several.getByRole("button", { name: "Enable" }).click();
+  await eventually("all are on", async () => (await on()).length === 3);
+
+  await page.getByRole("list", { name: "Mocks" }).getByRole("button", { name: /^one/u }).click();
+  await page.getByRole("tab", { name: /^Hits/u }).click();
+  const responses = page.getByRole("table", { name: "Hits" });
+  await responses.getByText(/\/one$/u).waitFor();
+  await page.getByRole("button", { name: "Clear hit history of all mocks" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
+  assert.notDeepEqual(await bench.weir.get("/mocks/analytics"), []);
+  await page.getByRole("button", { name: "More actions", exact: true }).click();
+  await page.getByRole("menuitem", { name: "Clear hit history…" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Clear" }).click();
+  await page.getByText("No recent hits").waitFor();
+  assert.deepEqual(await bench.weir.get("/mocks/analytics"), []);
+  await clearMocks(bench);
+});

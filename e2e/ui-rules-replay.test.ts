@@ -5,7 +5,7 @@ import { site } from "./ui-site.ts";
 
 let counted = 0;
 
-/** The shop of all journeys, and a counter whose answers differ. */
+/** The shop of all journeys, and a counter with changing responses. */
 function handler(request: IncomingMessage, response: ServerResponse): void {
   if (request.url?.startsWith("/count") !== true) {
     site(request, response);
@@ -18,42 +18,39 @@ function handler(request: IncomingMessage, response: ServerResponse): void {
 
 const journey = uiFile(handler);
 
-journey(
-  "A request of the traffic is edited and sent again, and its response compared with the original",
-  async (bench) => {
-    await bench.send("/count");
-    const page = await bench.open("/traffic");
-    await openRow(page, "/count");
-    await page.keyboard.press("e");
-    await page.getByRole("heading", { name: /^GET 127\.0\.0\.1/u }).waitFor();
-    await page.getByRole("button", { name: "Add header" }).click();
-    await page
-      .getByRole("textbox", { name: /^Header name/u })
-      .last()
-      .fill("X-Place");
-    await page.getByRole("textbox", { name: "Value of X-Place" }).fill("here");
-    await page.getByRole("button", { name: "Send edited" }).click();
-    const outcome = page.getByRole("region", { name: "Response", exact: true });
-    await outcome.getByText('"place": "here"').waitFor();
-    await outcome.getByRole("link", { name: "Compare with original" }).click();
-    const changes = page.getByRole("table", { name: "Response body" });
-    await changes
-      .getByRole("row", { name: /\/place/u })
-      .getByText('"here"')
-      .waitFor();
-    await page.getByText("Requests are different, responses are different").waitFor();
-    await page.getByRole("textbox", { name: "Ignore JSON paths" }).fill("$.place, $.count");
-    await page.keyboard.press("Enter");
-    await page.getByText("responses are identical").waitFor();
-    assert.match(page.url(), /paths=/u);
-    // What was tried is not what is saved.
-    const saved =
-      await bench.weir.get<readonly { readonly request: { readonly headers_list: unknown } }[]>("/replay/saved");
-    assert.doesNotMatch(JSON.stringify(saved), /X-Place/iu);
-  },
-);
+journey("A captured request is edited and resent, and its response compared with the original", async (bench) => {
+  await bench.send("/count");
+  const page = await bench.open("/traffic");
+  await openRow(page, "/count");
+  await page.keyboard.press("e");
+  await page.getByRole("heading", { name: /^GET 127\.0\.0\.1/u }).waitFor();
+  await page.getByRole("button", { name: "Add header" }).click();
+  await page
+    .getByRole("textbox", { name: /^Header name/u })
+    .last()
+    .fill("X-Place");
+  await page.getByRole("textbox", { name: "Value of X-Place" }).fill("here");
+  await page.getByRole("button", { name: "Send edited" }).click();
+  const outcome = page.getByRole("region", { name: "Response", exact: true });
+  await outcome.getByText('"place": "here"').waitFor();
+  await outcome.getByRole("link", { name: "Compare with original" }).click();
+  const changes = page.getByRole("table", { name: "Response body" });
+  await changes
+    .getByRole("row", { name: /\/place/u })
+    .getByText('"here"')
+    .waitFor();
+  await page.getByText("Requests are different, responses are different").waitFor();
+  await page.getByRole("textbox", { name: "Ignore JSON paths" }).fill("$.place, $.count");
+  await page.keyboard.press("Enter");
+  await page.getByText("responses are identical").waitFor();
+  assert.match(page.url(), /paths=/u);
+  // Edits that were sent are not saved.
+  const saved =
+    await bench.weir.get<readonly { readonly request: { readonly headers_list: unknown } }[]>("/replay/saved");
+  assert.doesNotMatch(JSON.stringify(saved), /X-Place/iu);
+});
 
-journey("A new request with a variable is saved, sent, and found in its history", async (bench) => {
+journey("A new request with a variable is saved, sent, and listed in its history", async (bench) => {
   const page = await bench.open("/replay");
   await page.getByRole("button", { name: "New request", exact: true }).first().click();
   await page.getByRole("textbox", { name: "Name", exact: true }).fill("Anything");
@@ -67,12 +64,12 @@ journey("A new request with a variable is saved, sent, and found in its history"
   await page.getByRole("textbox", { name: "{{id}}" }).fill("17");
   await page.getByRole("button", { name: "Send", exact: true }).click();
   await page.getByRole("region", { name: "Response", exact: true }).getByText("you asked for /anything/17").waitFor();
-  // A save begins the draft anew, but not what was entered for its variables.
+  // Saving resets the draft, but keeps the values of its variables.
   await page.getByRole("textbox", { name: "Name", exact: true }).fill("Anything else");
   await page.getByRole("button", { name: "Save", exact: true }).click();
   await page.getByRole("heading", { name: "Anything else" }).waitFor();
   assert.equal(await page.getByRole("textbox", { name: "{{id}}" }).inputValue(), "17");
-  // One that was never saved is saved by being sent, and shows what came back all the same.
+  // An unsaved request is saved when it is sent, and shows the response all the same.
   await page.getByRole("button", { name: "New request", exact: true }).first().click();
   await page.getByRole("heading", { name: "New request" }).waitFor();
   await page.getByRole("textbox", { name: "URL" }).fill(`${bench.origin.url}/never-saved`);
@@ -88,7 +85,7 @@ journey("A new request with a variable is saved, sent, and found in its history"
 });
 
 journey(
-  "A request is stored once by its first Send, also where it cannot be sent or one goes elsewhere",
+  "A request is saved once by its first Send, also if sending fails or the user leaves the screen",
   async (bench) => {
     const url = `${bench.origin.url}/first/{{id}}`;
     const saved = async () => {
@@ -117,15 +114,15 @@ journey(
     await page.getByRole("button", { name: "New request", exact: true }).first().click();
     await page.getByRole("heading", { name: "New request" }).waitFor();
     await page.getByRole("textbox", { name: "URL" }).fill(`${bench.origin.url}/first/late`);
-    const asked = page.waitForRequest(execute);
+    const requested = page.waitForRequest(execute);
     await page.getByRole("button", { name: "Send", exact: true }).click();
-    await asked;
+    await requested;
     assert.equal(await page.getByRole("button", { name: "Save", exact: true }).isDisabled(), true);
     await page.getByRole("link", { name: "Sessions", exact: true }).click();
     await page.getByRole("heading", { name: "Sessions", level: 1 }).waitFor();
-    const answered = page.waitForResponse(execute);
+    const executed = page.waitForResponse(execute);
     late.resolve();
-    await (await answered).finished();
+    await (await executed).finished();
     await eventually("it is sent", async () => (await bench.weir.entries("/first/late")).length === 1);
     await page.getByRole("link", { name: "Replay", exact: true }).click();
     await page
@@ -139,7 +136,7 @@ journey(
   },
 );
 
-journey("A browser that believes to be without a network shows and changes what the service has", async (bench) => {
+journey("A browser that reports no network shows and changes the service's data", async (bench) => {
   const page = await bench.open("/replay");
   await page.evaluate("dispatchEvent(new Event('offline'))");
   await page.getByRole("button", { name: "New request", exact: true }).first().click();
@@ -155,7 +152,7 @@ journey("A browser that believes to be without a network shows and changes what 
   await page.getByText("No blocked hosts").waitFor();
 });
 
-journey("A batch runs, shows its times, and is stopped", async (bench) => {
+journey("A batch runs, shows its durations, and is stopped", async (bench) => {
   await bench.send("/count?batch");
   const page = await bench.open("/traffic");
   await row(page, "/count?batch").click({ button: "right" });
@@ -176,7 +173,7 @@ journey("A batch runs, shows its times, and is stopped", async (bench) => {
   await page.getByText(/^Stopped: /u).waitFor();
 });
 
-journey("Two selected rows are compared, and the rest of their menu makes rules of them", async (bench) => {
+journey("Two selected rows are compared, and other items of their menu create rules", async (bench) => {
   await bench.send("/count?one", "/count?two");
   const page = await bench.open("/traffic");
   await row(page, "?one").click();
@@ -206,7 +203,7 @@ journey("Two selected rows are compared, and the rest of their menu makes rules 
   });
 });
 
-journey("Lines are slowed down from the bar, shaped by hand for one host, and let go again", async (bench) => {
+journey("Throttling is enabled in the top bar, adjusted for one host, and disabled", async (bench) => {
   const page = await bench.open("/traffic");
   await page.getByRole("button", { name: "Throttle", exact: true }).click();
   await page.getByRole("menuitem", { name: "Slow 3G" }).click();
@@ -236,61 +233,61 @@ journey("Lines are slowed down from the bar, shaped by hand for one host, and le
   assert.equal((await bench.weir.get<{ readonly enabled: boolean }>("/throttle")).enabled, false);
 });
 
-journey("Two sessions are compared request by request, and a changed answer leads to its comparison", async (bench) => {
-  const before = (await bench.weir.get<readonly { id: string; is_current: boolean }[]>("/sessions")).find(
-    ({ is_current }) => is_current,
-  );
-  assert.ok(before);
-  await callApi(bench.weir, "PATCH", `/sessions/${before.id}`, { name: "Before" });
-  await bench.send("/count");
-  await bench.send("/anything/left");
-  const { id } = (await callApi(bench.weir, "POST", "/sessions", { name: "After" })) as { id: string };
-  await callApi(bench.weir, "POST", `/sessions/${id}/switch`);
-  await bench.send("/count");
-  await bench.send("/anything/right");
-  const page = await bench.open("/sessions");
-  await page.getByRole("button", { name: "More actions for Before" }).click();
-  await page.getByRole("menuitem", { name: "Compare with the active session" }).click();
-  await page.getByRole("heading", { name: "Compare sessions" }).waitFor();
-  await page
-    .getByRole("table", { name: "Only left" })
-    .getByText(/\/anything\/left$/u)
-    .waitFor();
-  await page
-    .getByRole("table", { name: "Only right" })
-    .getByText(/\/anything\/right$/u)
-    .waitFor();
-  await page
-    .getByRole("table", { name: "Changed" })
-    .getByRole("link", { name: /\/count$/u })
-    .click();
-  await page.getByRole("heading", { name: "Comparison" }).waitFor();
-  const sides = page.getByRole("group", { name: "Comparison" }).getByRole("link", { name: /^#\d+ GET \/count, / });
-  await waitForCount(sides, 2);
-  const [left, right] = await sides.allTextContents();
-  assert.notEqual(left, right, "each side is named so that it can be told from the other");
-  await page
-    .getByRole("table", { name: "Response body" })
-    .getByRole("row", { name: /\/count/u })
-    .waitFor();
-});
-
 journey(
-  "A saved request that was deleted can be brought back, and its history is forgotten on demand",
+  "Two sessions are compared request by request, and a changed response links to its comparison",
   async (bench) => {
-    const body = { name: "Keep me", collection: "Shop", request: { method: "GET", url: `${bench.origin.url}/count` } };
-    const { id } = (await callApi(bench.weir, "POST", "/replay/saved", body)) as { readonly id: string };
-    await callApi(bench.weir, "POST", `/replay/execute/${id}`, {});
-    const page = await bench.open(`/replay?id=${id}`);
-    await page.getByRole("tab", { name: "History" }).click();
-    await page.getByRole("button", { name: "Clear history" }).click();
-    await page.getByRole("dialog").getByRole("button", { name: "Clear" }).click();
-    await page.getByText("Not sent yet").waitFor();
-    await page.getByRole("button", { name: "Delete Keep me" }).click();
-    await page.getByRole("region", { name: "Notifications" }).getByRole("button", { name: "Undo" }).click();
+    const before = (await bench.weir.get<readonly { id: string; is_current: boolean }[]>("/sessions")).find(
+      ({ is_current }) => is_current,
+    );
+    assert.ok(before);
+    await callApi(bench.weir, "PATCH", `/sessions/${before.id}`, { name: "Before" });
+    await bench.send("/count");
+    await bench.send("/anything/left");
+    const { id } = (await callApi(bench.weir, "POST", "/sessions", { name: "After" })) as { id: string };
+    await callApi(bench.weir, "POST", `/sessions/${id}/switch`);
+    await bench.send("/count");
+    await bench.send("/anything/right");
+    const page = await bench.open("/sessions");
+    await page.getByRole("button", { name: "More actions for Before" }).click();
+    await page.getByRole("menuitem", { name: "Compare with the active session" }).click();
+    await page.getByRole("heading", { name: "Compare sessions" }).waitFor();
     await page
-      .getByRole("list", { name: "Shop" })
-      .getByRole("button", { name: /^Keep me/u })
+      .getByRole("table", { name: "Only left" })
+      .getByText(/\/anything\/left$/u)
+      .waitFor();
+    await page
+      .getByRole("table", { name: "Only right" })
+      .getByText(/\/anything\/right$/u)
+      .waitFor();
+    await page
+      .getByRole("table", { name: "Changed" })
+      .getByRole("link", { name: /\/count$/u })
+      .click();
+    await page.getByRole("heading", { name: "Comparison" }).waitFor();
+    const sides = page.getByRole("group", { name: "Comparison" }).getByRole("link", { name: /^#\d+ GET \/count, / });
+    await waitForCount(sides, 2);
+    const [left, right] = await sides.allTextContents();
+    assert.notEqual(left, right, "the names of the sides differ");
+    await page
+      .getByRole("table", { name: "Response body" })
+      .getByRole("row", { name: /\/count/u })
       .waitFor();
   },
 );
+
+journey("A deleted saved request can be restored, and its history cleared", async (bench) => {
+  const body = { name: "Keep me", collection: "Shop", request: { method: "GET", url: `${bench.origin.url}/count` } };
+  const { id } = (await callApi(bench.weir, "POST", "/replay/saved", body)) as { readonly id: string };
+  await callApi(bench.weir, "POST", `/replay/execute/${id}`, {});
+  const page = await bench.open(`/replay?id=${id}`);
+  await page.getByRole("tab", { name: "History" }).click();
+  await page.getByRole("button", { name: "Clear history" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Clear" }).click();
+  await page.getByText("Not sent yet").waitFor();
+  await page.getByRole("button", { name: "Delete Keep me" }).click();
+  await page.getByRole("region", { name: "Notifications" }).getByRole("button", { name: "Undo" }).click();
+  await page
+    .getByRole("list", { name: "Shop" })
+    .getByRole("button", { name: /^Keep me/u })
+    .waitFor();
+});

@@ -7,12 +7,12 @@ import type { UiBench } from "./ui-rig.ts";
 
 const journey = uiFile();
 
-/** A client that waits as long as a person at a breakpoint may take. */
+/** A client with a timeout long enough for a person at a breakpoint. */
 function waitingClient({ weir }: UiBench): ProxyClient {
   return proxyClient(weir.proxyPort, { ca: weir.caPem, timeoutMs: 60_000 });
 }
 
-/** Takes away the rules of a kind that an earlier journey left: they would change this one's traffic. */
+/** Deletes the rules of an earlier journey, which would change this one's traffic. */
 async function clearRules(bench: UiBench, kind: string): Promise<void> {
   for (const { id } of await bench.weir.get<readonly { readonly id: string }[]>(`/${kind}`)) {
     await callApi(bench.weir, "DELETE", `/${kind}/${id}`);
@@ -20,7 +20,7 @@ async function clearRules(bench: UiBench, kind: string): Promise<void> {
 }
 
 journey(
-  "A breakpoint is made in the UI, and a request is changed, allowed, answered and cut off there",
+  "A breakpoint is created in the UI, and requests are edited, continued, mocked and dropped there",
   async (bench) => {
     const client = waitingClient(bench);
     const page = await bench.open("/breakpoints");
@@ -38,7 +38,7 @@ journey(
     );
     const queue = page.getByRole("list", { name: "Paused requests" });
 
-    // Changed: another path and a field more reach the origin.
+    // Edited: another path and an additional field reach the origin.
     const changed = client.fetch(`${bench.origin.url}/orders?held`);
     await queue.getByRole("button").waitFor();
     await page.getByRole("banner").getByRole("button", { name: "1 request paused" }).waitFor();
@@ -60,29 +60,29 @@ journey(
     assert.equal((await changed).body.toString(), "you asked for /elsewhere?changed");
     await page.getByText("No paused requests").waitFor();
 
-    // Allowed by one key, as it was.
+    // Continued unmodified, by a single key.
     const allowed = client.fetch(`${bench.origin.url}/orders?again`);
     await editor.getByRole("textbox", { name: "URL" }).waitFor();
     await page.keyboard.press("a");
     assert.equal((await allowed).status, 200);
     await page.getByText("No paused requests").waitFor();
 
-    // Answered here; the origin hears nothing of it.
-    const answered = client.fetch(`${bench.origin.url}/orders?mine`);
+    // Mocked: the request does not reach the origin.
+    const pending = client.fetch(`${bench.origin.url}/orders?mine`);
     await editor.getByRole("textbox", { name: "URL" }).waitFor();
     await page.keyboard.press("r");
     await editor.getByRole("textbox", { name: "Status" }).fill("418");
     await editor.getByRole("textbox", { name: "Body" }).fill('{"tea":true}');
     await editor.getByRole("button", { name: "Send response" }).click();
-    const response = await answered;
+    const response = await pending;
     assert.equal(response.status, 418);
     assert.equal(response.body.toString(), '{"tea":true}');
     await page.getByText("No paused requests").waitFor();
     await page.getByText("No paused requests").waitFor();
 
-    // Cut off.
+    // Dropped.
     const cut = client.fetch(`${bench.origin.url}/orders?cut`).then(
-      () => "answered",
+      () => "responded",
       (error: unknown) => String(error),
     );
     await editor.getByRole("textbox", { name: "URL" }).waitFor();
@@ -91,63 +91,60 @@ journey(
   },
 );
 
-journey(
-  "Editing holds a breakpoint's timer; what runs out says so, and edits that were not sent are kept",
-  async (bench) => {
-    await clearRules(bench, "breakpoints");
-    const client = waitingClient(bench);
-    await callApi(bench.weir, "POST", "/breakpoints", {
-      path_pattern: "/orders",
-      direction: "request",
-      timeout_secs: 3,
-    });
-    const page = await bench.open("/breakpoints");
-    const editor = page.getByRole("region", { name: "Paused request" });
-    const url = editor.getByRole("textbox", { name: "URL" });
-
-    const held = client.fetch(`${bench.origin.url}/orders?held`);
-    await url.fill(`${bench.origin.url}/elsewhere?held`);
-    await editor.getByText("Timeout suspended while editing").waitFor();
-    await eventually("the timer is held for a minute", async () => {
-      const [waiting] =
-        await bench.weir.get<readonly { id: string; paused_at: string; deadline: string }[]>("/breakpoints/paused");
-      return waiting !== undefined && Date.parse(waiting.deadline) - Date.parse(waiting.paused_at) >= 60_000;
-    });
-    await editor.getByRole("button", { name: "Send edited" }).click();
-    assert.equal((await held).body.toString(), "you asked for /elsewhere?held");
-
-    // Its time runs out before a decision: the page says so.
-    assert.equal((await client.fetch(`${bench.origin.url}/orders?expired`)).status, 200);
-    const messages = page.getByRole("region", { name: "Notifications" });
-    await messages.getByText("Continued without a decision").waitFor();
-    await messages.getByText(/orders\?expired continued unmodified after 3 s without a decision/u).waitFor();
-
-    // Its client goes away while it is edited: the edits can still be sent.
-    const connection = await bench.client.connect();
-    const { host } = new URL(bench.origin.url);
-    await connection.write(`GET ${bench.origin.url}/orders?gone HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
-    await url.fill(`${bench.origin.url}/elsewhere?kept`);
-    await editor.getByText("Timeout suspended while editing").waitFor();
-    connection.destroy();
-    await messages.getByText("Your edits were not sent").waitFor();
-    await page.getByText("No paused requests").waitFor();
-    const kept = page.getByRole("status").filter({ hasText: "elsewhere?kept" });
-    await kept.getByRole("button", { name: "Copy" }).waitFor();
-    await kept.getByRole("button", { name: "Send as replay…" }).click();
-    await eventually("the request is in the replay's editor", async () => {
-      const value = await page.getByRole("textbox", { name: "URL" }).inputValue();
-      return value === `${bench.origin.url}/elsewhere?kept`;
-    });
-    await page.getByRole("link", { name: /^Break/u }).click();
-    assert.equal(await page.getByText("Your edits were not sent.").count(), 0, "they are where they were put");
-    await clearRules(bench, "breakpoints");
-  },
-);
-
-journey("A new item in the queue moves neither the choice nor the focus", async (bench) => {
+journey("Editing stops a breakpoint's timer; the UI reports its expiry, and unsent edits are kept", async (bench) => {
+  await clearRules(bench, "breakpoints");
   const client = waitingClient(bench);
   await callApi(bench.weir, "POST", "/breakpoints", {
-    name: "All answers",
+    path_pattern: "/orders",
+    direction: "request",
+    timeout_secs: 3,
+  });
+  const page = await bench.open("/breakpoints");
+  const editor = page.getByRole("region", { name: "Paused request" });
+  const url = editor.getByRole("textbox", { name: "URL" });
+
+  const held = client.fetch(`${bench.origin.url}/orders?held`);
+  await url.fill(`${bench.origin.url}/elsewhere?held`);
+  await editor.getByText("Timeout suspended while editing").waitFor();
+  await eventually("the timer is held for a minute", async () => {
+    const [waiting] =
+      await bench.weir.get<readonly { id: string; paused_at: string; deadline: string }[]>("/breakpoints/paused");
+    return waiting !== undefined && Date.parse(waiting.deadline) - Date.parse(waiting.paused_at) >= 60_000;
+  });
+  await editor.getByRole("button", { name: "Send edited" }).click();
+  assert.equal((await held).body.toString(), "you asked for /elsewhere?held");
+
+  // The time expires before a decision: the page reports it.
+  assert.equal((await client.fetch(`${bench.origin.url}/orders?expired`)).status, 200);
+  const messages = page.getByRole("region", { name: "Notifications" });
+  await messages.getByText("Continued without a decision").waitFor();
+  await messages.getByText(/orders\?expired continued unmodified after 3 s without a decision/u).waitFor();
+
+  // The client disconnects during the edit: the edits can still be sent.
+  const connection = await bench.client.connect();
+  const { host } = new URL(bench.origin.url);
+  await connection.write(`GET ${bench.origin.url}/orders?gone HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
+  await url.fill(`${bench.origin.url}/elsewhere?kept`);
+  await editor.getByText("Timeout suspended while editing").waitFor();
+  connection.destroy();
+  await messages.getByText("Your edits were not sent").waitFor();
+  await page.getByText("No paused requests").waitFor();
+  const kept = page.getByRole("status").filter({ hasText: "elsewhere?kept" });
+  await kept.getByRole("button", { name: "Copy" }).waitFor();
+  await kept.getByRole("button", { name: "Send as replay…" }).click();
+  await eventually("the request is in the replay's editor", async () => {
+    const value = await page.getByRole("textbox", { name: "URL" }).inputValue();
+    return value === `${bench.origin.url}/elsewhere?kept`;
+  });
+  await page.getByRole("link", { name: /^Break/u }).click();
+  assert.equal(await page.getByText("Your edits were not sent.").count(), 0, "the notice is closed");
+  await clearRules(bench, "breakpoints");
+});
+
+journey("A new item in the queue changes neither the selection nor the focus", async (bench) => {
+  const client = waitingClient(bench);
+  await callApi(bench.weir, "POST", "/breakpoints", {
+    name: "All responses",
     path_pattern: "/slow",
     direction: "response",
   });
@@ -162,7 +159,7 @@ journey("A new item in the queue moves neither the choice nor the focus", async 
   await waitForCount(queue, 2);
   await page.keyboard.type(", and more");
   assert.equal(await body.inputValue(), "typed so far, and more");
-  // Looking at the other one, or at another screen, loses nothing of it.
+  // Selecting the other one, or opening another screen, keeps the edits.
   await queue.nth(1).click();
   await eventually("the other is shown", async () => !(await body.inputValue()).startsWith("typed"));
   await page.getByRole("link", { name: "Block", exact: true }).click();
@@ -177,9 +174,9 @@ journey("A new item in the queue moves neither the choice nor the focus", async 
   assert.equal((await second).status, 200);
   await page.getByText("No paused requests").waitFor();
   await page.getByRole("tab", { name: "Rules" }).click();
-  const toggle = page.getByRole("switch", { name: "Enable All answers" });
+  const toggle = page.getByRole("switch", { name: "Enable All responses" });
   assert.equal(await toggle.isChecked(), false);
-  await page.getByRole("button", { name: "More actions for All answers" }).click();
+  await page.getByRole("button", { name: "More actions for All responses" }).click();
   await page.getByRole("menuitem", { name: "Delete" }).click();
   await waitForCount(toggle, 0);
   await page.getByRole("button", { name: "Undo" }).click();
@@ -187,7 +184,7 @@ journey("A new item in the queue moves neither the choice nor the focus", async 
   await clearRules(bench, "breakpoints");
 });
 
-journey("A rewrite is tried on captured traffic, saved, put in order and switched off", async (bench) => {
+journey("A rewrite is tested with captured traffic, saved, reordered and disabled", async (bench) => {
   await bench.send("/orders?tried");
   const page = await bench.open("/rewrites");
   await page.getByRole("button", { name: "Templates" }).click();
@@ -243,7 +240,7 @@ journey("A rewrite is tried on captured traffic, saved, put in order and switche
   await clearRules(bench, "rewrites");
 });
 
-journey("An entry that a rule changed shows the rule, what it changed, and how it was before", async (bench) => {
+journey("An entry that a rule changed shows the rule, the changes, and the original", async (bench) => {
   await callApi(bench.weir, "POST", "/rewrites", {
     name: "Cheap gates",
     condition: { type: "path_pattern", pattern: "^/orders$" },
@@ -273,7 +270,7 @@ journey("An entry that a rule changed shows the rule, what it changed, and how i
   assert.equal(await pane.getByText("X-Env").count(), 0);
 });
 
-journey("A condition is written as lines, as a query, and as JSON, and stays the same", async (bench) => {
+journey("A condition is edited as lines, as a query, and as JSON, and stays the same", async (bench) => {
   const page = await bench.open("/breakpoints");
   await page.getByRole("button", { name: "New breakpoint" }).first().click();
   const dialog = page.getByRole("dialog", { name: "New breakpoint" });

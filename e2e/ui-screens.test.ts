@@ -16,7 +16,7 @@ interface Session {
 const hasFocus = async (element: Locator): Promise<boolean> =>
   (await element.and(element.page().locator(":focus")).count()) === 1;
 
-journey("A session is made, filled, renamed, left and deleted", async (bench) => {
+journey("A session is created, filled, renamed, closed and deleted", async (bench) => {
   const page = await bench.open("/sessions");
   await page.getByRole("button", { name: "New session" }).click();
   const dialog = page.getByRole("dialog", { name: "New session" });
@@ -32,7 +32,7 @@ journey("A session is made, filled, renamed, left and deleted", async (bench) =>
   await page.getByRole("link", { name: "Sessions", exact: true }).click();
   await page.getByRole("button", { name: "Rename Checkout bug" }).click();
   const name = page.getByRole("textbox", { name: "Session name" });
-  // The last character turns the direction of what comes after it.
+  // The last character reverses the direction of the following text.
   await name.fill("Checkout mended\u202e");
   await name.press("Enter");
   const mended = page.getByRole("row", { name: /Checkout mended/u });
@@ -54,7 +54,7 @@ journey("A session is made, filled, renamed, left and deleted", async (bench) =>
   );
 });
 
-journey("A session that the limits would take entries from is opened only by who agrees", async (bench) => {
+journey("Opening a session whose entries exceed the limits requires a confirmation", async (bench) => {
   await bench.send("/orders?first");
   await bench.send("/orders?second");
   const full = (await bench.weir.get<Session[]>("/sessions")).find(({ is_current: isCurrent }) => isCurrent);
@@ -84,7 +84,7 @@ journey("A session that the limits would take entries from is opened only by who
   }
 });
 
-journey("A block entry is refused at its field, made, switched off, deleted and brought back", async (bench) => {
+journey("A block entry is refused at its field, created, disabled, deleted and restored", async (bench) => {
   const page = await bench.open("/blocklist");
   await page.getByRole("button", { name: "Block host" }).click();
   const dialog = page.getByRole("dialog", { name: "Block host" });
@@ -111,7 +111,7 @@ journey("A block entry is refused at its field, made, switched off, deleted and 
   await page.getByText("No blocked hosts").waitFor();
 });
 
-journey("A focused host stands out, and alone on demand", async (bench) => {
+journey("A focused host is highlighted, and shown alone on request", async (bench) => {
   await bench.send("/orders", `http://localhost:${bench.origin.port}/orders?elsewhere`);
   const page = await bench.open("/focus");
   await page.getByText("No focused hosts").waitFor();
@@ -134,7 +134,7 @@ journey("A focused host stands out, and alone on demand", async (bench) => {
   await page.getByText("No focused hosts").waitFor();
 });
 
-journey("A setting is refused at its field, and kept when it is right", async (bench) => {
+journey("A setting is refused at its field, and saved once valid", async (bench) => {
   const page = await bench.open("/settings");
   const limit = page.getByRole("textbox", { name: "Requests to keep" });
   await limit.fill("-5");
@@ -152,7 +152,7 @@ journey("A setting is refused at its field, and kept when it is right", async (b
   assert.equal((await bench.weir.get<{ max_requests: number }>("/config")).max_requests, 4321);
 });
 
-journey("Recording stops and starts again by one button", async (bench) => {
+journey("One button stops and starts recording", async (bench) => {
   const page = await bench.open("/traffic");
   await page.getByRole("button", { name: "Recording", exact: true }).click();
   await page.getByRole("button", { name: "Passthrough" }).waitFor();
@@ -164,7 +164,7 @@ journey("Recording stops and starts again by one button", async (bench) => {
   assert.equal(await row(page, "unseen").count(), 0);
 });
 
-journey("The theme is chosen, and remembered", async (bench) => {
+journey("The theme is selected, and remembered", async (bench) => {
   const page = await bench.open("/traffic", { colorScheme: "light" });
   const background = async (): Promise<unknown> =>
     await page.evaluate("getComputedStyle(document.body).backgroundColor");
@@ -178,7 +178,7 @@ journey("The theme is chosen, and remembered", async (bench) => {
   assert.equal(await background(), dark);
 });
 
-journey("Everything that matters can be done with keys alone", async (bench) => {
+journey("All main functions work by keyboard alone", async (bench) => {
   await bench.send("/orders?one", "/orders?two", "/orders?three");
   const page = await bench.open("/traffic");
   await row(page, "three").waitFor();
@@ -213,7 +213,7 @@ journey("Everything that matters can be done with keys alone", async (bench) => 
   await page.getByRole("heading", { level: 1, name: "Sessions" }).waitFor();
 });
 
-journey("On a narrow screen the details take the whole page, and nothing is cut off at the side", async (bench) => {
+journey("In a narrow window the details fill the page, and nothing is cut off", async (bench) => {
   await bench.send("/orders?narrow");
   const page = await bench.open("/traffic", { viewport: { width: 420, height: 800 } });
   const overflow = async (): Promise<unknown> =>
@@ -238,7 +238,7 @@ journey("On a narrow screen the details take the whole page, and nothing is cut 
   }
 });
 
-journey("A list that is empty because of the filter says so", async (bench) => {
+journey("A list that is empty because of the filter shows that reason", async (bench) => {
   await bench.send("/orders");
   const page = await bench.open("/traffic?q=host:nowhere.example");
   await page.getByText("No matching requests").waitFor();
@@ -246,7 +246,7 @@ journey("A list that is empty because of the filter says so", async (bench) => {
   await row(page, "/orders").waitFor();
 });
 
-journey("A page outlives a restart of the service and then shows what came meanwhile", async (bench) => {
+journey("A page survives a restart of the service and then shows new traffic", async (bench) => {
   await using data = await temporaryDirectory();
   const first = await startWeir({ dataDir: data.path });
   const url = `${bench.origin.url}/orders`;
@@ -264,45 +264,42 @@ journey("A page outlives a restart of the service and then shows what came meanw
   await row(page, "early").waitFor();
 });
 
-journey(
-  "Every screen says that the service is away, and what is sent then is refused with that reason",
-  async (bench) => {
-    await using data = await temporaryDirectory();
-    const first = await startWeir({ dataDir: data.path });
-    const page = await bench.open(`${first.apiUrl}/mocks`);
-    await page.getByText("No mocks").waitFor();
-    await page.getByRole("link", { name: "Block", exact: true }).click();
-    await page.getByText("No blocked hosts").waitFor();
-    await first.stop();
-    const away = page.getByRole("banner").getByRole("button", { name: /^(?:Reconnecting|Offline)/u });
-    await away.waitFor();
-    // A screen that knows that it has nothing says only that it cannot ask.
-    await page.getByRole("link", { name: "Mocks", exact: true }).click();
-    await page.getByText("Could not load the mocks").waitFor();
-    assert.equal(await page.getByText("No mocks").count(), 0);
-    // One that was never shown comes by itself later.
-    await page.getByRole("link", { name: "Focus", exact: true }).click();
-    await page.getByText("Could not load this part of the page. Is Weir still running?").waitFor();
-    await page.getByRole("link", { name: "Block", exact: true }).click();
-    await page.getByRole("button", { name: "Block host" }).first().click();
-    const dialog = page.getByRole("dialog");
-    await dialog.getByRole("textbox").first().fill("ads.example");
-    await page.keyboard.press("Enter");
-    await dialog.getByText("Weir is not responding. Is it still running?").waitFor();
-    await dialog.getByRole("button", { name: "Cancel" }).click();
-    // While somebody looks it asks every two seconds, in a way that the browser does not slow down.
-    const sockets: unknown[] = [];
-    page.on("websocket", (socket) => sockets.push(socket));
-    await away.filter({ hasText: "Offline" }).waitFor();
-    const asked = page.waitForRequest("**/health");
-    await asked;
-    await away.filter({ hasText: /retry in [12] s|now/u }).waitFor();
-    assert.deepEqual(sockets, []);
-    await page.getByRole("link", { name: "Focus", exact: true }).click();
-    await page.getByText("Could not show this screen").waitFor();
-    const ports = [`--proxy-port=${first.proxyPort}`, `--api-port=${first.apiPort}`];
-    await using _second = await startWeir({ dataDir: data.path, args: ports });
-    await away.waitFor({ state: "detached" });
-    await page.getByText("No focused hosts").waitFor();
-  },
-);
+journey("Each screen reports that the service is down, and requests then fail with that reason", async (bench) => {
+  await using data = await temporaryDirectory();
+  const first = await startWeir({ dataDir: data.path });
+  const page = await bench.open(`${first.apiUrl}/mocks`);
+  await page.getByText("No mocks").waitFor();
+  await page.getByRole("link", { name: "Block", exact: true }).click();
+  await page.getByText("No blocked hosts").waitFor();
+  await first.stop();
+  const away = page.getByRole("banner").getByRole("button", { name: /^(?:Reconnecting|Offline)/u });
+  await away.waitFor();
+  // A screen without data only reports that it cannot load.
+  await page.getByRole("link", { name: "Mocks", exact: true }).click();
+  await page.getByText("Could not load the mocks").waitFor();
+  assert.equal(await page.getByText("No mocks").count(), 0);
+  // A screen that was never loaded loads by itself later.
+  await page.getByRole("link", { name: "Focus", exact: true }).click();
+  await page.getByText("Could not load this part of the page. Is Weir still running?").waitFor();
+  await page.getByRole("link", { name: "Block", exact: true }).click();
+  await page.getByRole("button", { name: "Block host" }).first().click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByRole("textbox").first().fill("ads.example");
+  await page.keyboard.press("Enter");
+  await dialog.getByText("Weir is not responding. Is it still running?").waitFor();
+  await dialog.getByRole("button", { name: "Cancel" }).click();
+  // A visible page polls every two seconds, with a timer that the browser does not throttle.
+  const sockets: unknown[] = [];
+  page.on("websocket", (socket) => sockets.push(socket));
+  await away.filter({ hasText: "Offline" }).waitFor();
+  const requested = page.waitForRequest("**/health");
+  await requested;
+  await away.filter({ hasText: /retry in [12] s|now/u }).waitFor();
+  assert.deepEqual(sockets, []);
+  await page.getByRole("link", { name: "Focus", exact: true }).click();
+  await page.getByText("Could not show this screen").waitFor();
+  const ports = [`--proxy-port=${first.proxyPort}`, `--api-port=${first.apiPort}`];
+  await using _second = await startWeir({ dataDir: data.path, args: ports });
+  await away.waitFor({ state: "detached" });
+  await page.getByText("No focused hosts").waitFor();
+});

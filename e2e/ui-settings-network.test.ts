@@ -18,44 +18,47 @@ async function save(card: Locator): Promise<void> {
   await card.getByRole("button", { name: "Save", exact: true }).waitFor({ state: "detached" });
 }
 
-journey("An upstream proxy is set, tried before it is used, and tried again where nobody listens", async (bench) => {
-  await using proxy = await startWeir();
-  const page = await bench.open("/settings");
-  const card = section(page, "upstream-proxy");
-  await card.getByRole("status").getByText("Off: servers are contacted directly").waitFor();
-  const test = card.getByRole("form", { name: "Upstream proxy test" });
-  assert.equal(await test.getByRole("button", { name: "Test" }).isDisabled(), true);
-  await card.getByRole("textbox", { name: "Host", exact: true }).fill("127.0.0.1");
-  await card.getByRole("textbox", { name: "Port", exact: true }).fill(String(proxy.proxyPort));
-  await card.getByRole("switch", { name: "Use an upstream proxy" }).click();
-  await save(card);
-  await card.getByRole("status").getByText("after restart").waitFor();
-  assert.equal(await card.getByText("restart required").count(), 3);
+journey(
+  "An upstream proxy is configured, tested before it is used, and tested again after it is gone",
+  async (bench) => {
+    await using proxy = await startWeir();
+    const page = await bench.open("/settings");
+    const card = section(page, "upstream-proxy");
+    await card.getByRole("status").getByText("Off: servers are contacted directly").waitFor();
+    const test = card.getByRole("form", { name: "Upstream proxy test" });
+    assert.equal(await test.getByRole("button", { name: "Test" }).isDisabled(), true);
+    await card.getByRole("textbox", { name: "Host", exact: true }).fill("127.0.0.1");
+    await card.getByRole("textbox", { name: "Port", exact: true }).fill(String(proxy.proxyPort));
+    await card.getByRole("switch", { name: "Use an upstream proxy" }).click();
+    await save(card);
+    await card.getByRole("status").getByText("after restart").waitFor();
+    assert.equal(await card.getByText("restart required").count(), 3);
 
-  await test.getByRole("textbox", { name: "Test connection to" }).fill(`${bench.origin.url}/orders`);
-  await test.getByRole("button", { name: "Test" }).click();
-  const found = test.getByRole("group", { name: "Test result" });
-  await found.getByRole("status").getByText("Reached in").waitFor();
-  assert.ok((await found.getByRole("listitem").count()) >= 2);
-  assert.equal(await found.getByRole("img", { name: "Failed" }).count(), 0);
+    await test.getByRole("textbox", { name: "Test connection to" }).fill(`${bench.origin.url}/orders`);
+    await test.getByRole("button", { name: "Test" }).click();
+    const found = test.getByRole("group", { name: "Test result" });
+    await found.getByRole("status").getByText("Reached in").waitFor();
+    assert.ok((await found.getByRole("listitem").count()) >= 2);
+    assert.equal(await found.getByRole("img", { name: "Failed" }).count(), 0);
 
-  // Nobody listens there any more.
-  await proxy.stop();
-  await test.getByRole("button", { name: "Test" }).click();
-  await found.getByRole("alert").getByText("UPSTREAM_PROXY_UNREACHABLE").waitFor();
-  await found.getByRole("status").getByText("Not reached").waitFor();
-  await test.getByRole("textbox", { name: "Test connection to" }).fill("what is this");
-  await test.getByRole("button", { name: "Test" }).click();
-  await test
-    .getByRole("alert")
-    .getByText(/host:port/u)
-    .waitFor();
-  await callApi(bench.weir, "PATCH", "/config", { upstream_proxy: { enabled: false, host: "", port: 0 } });
-  await card.getByRole("status").getByText("Off: servers are contacted directly").waitFor();
-});
+    // The port is closed now.
+    await proxy.stop();
+    await test.getByRole("button", { name: "Test" }).click();
+    await found.getByRole("alert").getByText("UPSTREAM_PROXY_UNREACHABLE").waitFor();
+    await found.getByRole("status").getByText("Not reached").waitFor();
+    await test.getByRole("textbox", { name: "Test connection to" }).fill("what is this");
+    await test.getByRole("button", { name: "Test" }).click();
+    await test
+      .getByRole("alert")
+      .getByText(/host:port/u)
+      .waitFor();
+    await callApi(bench.weir, "PATCH", "/config", { upstream_proxy: { enabled: false, host: "", port: 0 } });
+    await card.getByRole("status").getByText("Off: servers are contacted directly").waitFor();
+  },
+);
 
-journey("Trouble at the upstream proxy is said in Settings and on the entry", async (bench) => {
-  // Nobody listens there, and the system gives that port to nobody.
+journey("Errors of the upstream proxy are shown in Settings and in the entry", async (bench) => {
+  // The port is closed, and the system assigns it to no other process.
   await using weir = await startWeir({ args: ["--upstream-proxy=127.0.0.1:1"] });
   const page = await bench.open(`${weir.apiUrl}/settings`);
   const card = section(page, "upstream-proxy");
@@ -74,7 +77,7 @@ journey("Trouble at the upstream proxy is said in Settings and on the entry", as
   });
 });
 
-journey("The SOCKS listener is switched on for the next start, which gives its address", async (bench) => {
+journey("The SOCKS listener is enabled for the next start, and its address is shown", async (bench) => {
   const page = await bench.open("/settings");
   const card = section(page, "socks");
   await card.getByRole("status").getByText("Off: SOCKS clients cannot connect").waitFor();
@@ -86,7 +89,7 @@ journey("The SOCKS listener is switched on for the next start, which gives its a
   await card.getByRole("status").getByText("Off: SOCKS clients cannot connect").waitFor();
 });
 
-journey("A SOCKS listener that runs shows where, and warns when anybody may use it", async (bench) => {
+journey("A running SOCKS listener shows its address, and a warning if it is open to the network", async (bench) => {
   const port = await freePort();
   await using weir = await startWeir({ args: ["--enable-socks", `--socks-port=${port}`, "--host=0.0.0.0"] });
   const page = await bench.open(`${weir.apiUrl}/settings`);
@@ -98,7 +101,7 @@ journey("A SOCKS listener that runs shows where, and warns when anybody may use 
   await eventually("the warning goes", async () => (await card.getByRole("alert").count()) === 0);
 });
 
-journey("The sections of Settings have no serious barrier, in either theme", async (bench) => {
+journey("The sections of Settings have no serious accessibility violation, in either theme", async (bench) => {
   await using proxy = await startWeir();
   await callApi(bench.weir, "PATCH", "/config", { upstream_proxy: { host: "127.0.0.1", port: proxy.proxyPort } });
   const page = await bench.open("/settings", { reducedMotion: "reduce", viewport: { width: 1440, height: 900 } });

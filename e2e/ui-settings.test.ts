@@ -16,12 +16,12 @@ async function save(card: Locator): Promise<void> {
   await card.getByRole("button", { name: "Save", exact: true }).waitFor({ state: "detached" });
 }
 
-/** The value beside a name. */
+/** The value next to a name. */
 function fact(card: Locator, name: string): Locator {
   return card.locator("dt", { hasText: name }).locator("xpath=following-sibling::dd[1]");
 }
 
-journey("The log's file is put away at the press of a button, and its last lines are shown as text", async (bench) => {
+journey("The log file is rotated by a button, and its last lines are shown as text", async (bench) => {
   const page = await bench.open("/settings");
   const card = page.locator("#logs");
   const directory = join(bench.weir.dataDir, "logs");
@@ -39,7 +39,7 @@ journey("The log's file is put away at the press of a button, and its last lines
   );
 });
 
-journey("Traffic is logged as soon as it is switched on, and what waits for a restart says so", async (bench) => {
+journey("Traffic logging applies at once, and settings that need a restart are marked", async (bench) => {
   const page = await bench.open("/settings");
   const card = page.locator("#logs");
   await card.getByRole("switch", { name: "Log traffic" }).click();
@@ -73,7 +73,7 @@ journey("Traffic is logged as soon as it is switched on, and what waits for a re
   );
 });
 
-journey("The mirror is switched on, counts what it writes, and says why it cannot", async (bench) => {
+journey("The mirror is enabled, counts its files, and reports its errors", async (bench) => {
   await using directory = await temporaryDirectory();
   const output = directory.file("site");
   const page = await bench.open("/settings");
@@ -110,7 +110,7 @@ journey("The mirror is switched on, counts what it writes, and says why it canno
   await eventually("the switch follows", async () => !(await isOn()));
 });
 
-journey("A snapshot is saved at the press of a button, and what waits for a restart says so", async (bench) => {
+journey("A snapshot is saved by a button, and settings that need a restart are marked", async (bench) => {
   await bench.send("/orders", "/orders/1", "/orders/2");
   const page = await bench.open("/settings");
   const card = page.locator("#auto-save");
@@ -140,7 +140,7 @@ const TYPES = 'syntax = "proto3"; package shop; message Order { int32 id = 1; }'
 
 const file = (name: string, text: string) => ({ name, mimeType: "text/plain", buffer: Buffer.from(text) });
 
-journey("Schemas of gRPC are added from files and from a server, and removed again", async (bench) => {
+journey("gRPC schemas are added from files and from a server, and removed", async (bench) => {
   await using shop = await startShop();
   const page = await bench.open("/settings#grpc-schemas");
   const files = page.getByLabel("Schema files");
@@ -192,7 +192,7 @@ async function clearRewrites(bench: UiBench): Promise<void> {
   }
 }
 
-/** The text of the file that a button saves. */
+/** The text of the file that a button downloads. */
 async function saved(page: Page, button: string): Promise<string> {
   const [download] = await Promise.all([
     page.waitForEvent("download"),
@@ -214,7 +214,7 @@ async function choose(dialog: Locator, text: string): Promise<void> {
     .setInputFiles({ name: "rules.json", mimeType: "application/json", buffer: Buffer.from(text) });
 }
 
-/** The cells of a kind of rules: added, updated, removed, unchanged. */
+/** The table cells of a rule kind: added, updated, removed, unchanged. */
 async function counts(dialog: Locator, kind: string): Promise<readonly string[]> {
   const line = dialog
     .getByRole("table", { name: "Rules by kind" })
@@ -223,7 +223,7 @@ async function counts(dialog: Locator, kind: string): Promise<readonly string[]>
   return await line.getByRole("cell").allInnerTexts();
 }
 
-journey("All rules leave as a file, and come back into a Weir that has others", async (bench) => {
+journey("All rules are exported to a file, and imported into a Weir with other rules", async (bench) => {
   await callApi(bench.weir, "POST", "/rewrites", rewrite("First", "^/first"));
   await callApi(bench.weir, "POST", "/rewrites", rewrite("Second", "^/second"));
   const page = await bench.open("/settings");
@@ -237,7 +237,7 @@ journey("All rules leave as a file, and come back into a Weir that has others", 
   await dialog.getByRole("button", { name: "Preview" }).click();
   assert.deepEqual(await counts(dialog, "Rewrites"), ["2", "–", "–", "–"]);
   assert.deepEqual(await rewriteNames(bench), ["Third"]);
-  // Another way to take it in asks for another look.
+  // Another import mode requires another preview.
   await dialog.getByRole("radio", { name: "Replace" }).click();
   await dialog.getByRole("button", { name: "Preview" }).click();
   assert.deepEqual(await counts(dialog, "Rewrites"), ["2", "–", "1", "–"]);
@@ -248,7 +248,7 @@ journey("All rules leave as a file, and come back into a Weir that has others", 
   await clearRewrites(bench);
 });
 
-journey("A file with mistakes is refused with the place of each, and changes nothing", async (bench) => {
+journey("A file with errors is refused with the position of each, and changes nothing", async (bench) => {
   const page = await bench.open("/settings");
   const dialog = await openImport(page);
   await choose(dialog, "{");
@@ -272,7 +272,7 @@ journey("A file with mistakes is refused with the place of each, and changes not
   assert.deepEqual(await rewriteNames(bench), []);
 });
 
-journey("Settings and rules come back from one file, and say which settings change", async (bench) => {
+journey("Settings and rules are imported from one file, with a preview of changed settings", async (bench) => {
   await callApi(bench.weir, "PATCH", "/config", { max_requests: 2345 });
   await callApi(bench.weir, "POST", "/rewrites", rewrite("Kept", "^/kept"));
   const page = await bench.open("/settings");
@@ -291,7 +291,7 @@ journey("Settings and rules come back from one file, and say which settings chan
   await clearRewrites(bench);
 });
 
-journey("A state of all rules is put aside, and brought back", async (bench) => {
+journey("A snapshot of all rules is saved and restored", async (bench) => {
   const page = await bench.open("/settings");
   const part = page.getByRole("group", { name: "Rules snapshot" });
   const confirm = page.getByRole("dialog");

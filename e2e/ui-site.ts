@@ -12,7 +12,7 @@ const ORDERS = [
   { id: 2, title: "Sluice gate", price: 8, inStock: false },
 ];
 
-/** Captured HTML that tries to run in as many ways as a preview must withstand. */
+/** Captured HTML with every kind of script that a preview must not run. */
 const HOSTILE_PAGE = `<!doctype html><title>shop</title><body onload="top.attacked = 1"><h1>Shop front</h1>
 <script>top.attacked = 2; alert(2)</script><img src=x onerror="alert(3)"><svg onload="alert(4)"></svg>
 <iframe srcdoc="<script>top.attacked = 5</script>"></iframe><meta http-equiv="refresh" content="0;url=/api/health">
@@ -30,7 +30,7 @@ const FILES: Readonly<Record<string, readonly [status: number, type: string, bod
   "/broken": [500, "application/json", '{"error":"broken"}'],
 };
 
-/** The origin of the journeys: a small shop, gzipped as servers do it, with one fault of each kind. */
+/** The origin of the journeys: a small shop with gzip, and one error of each kind. */
 export function site(request: IncomingMessage, response: ServerResponse): void {
   const path = (request.url ?? "/").split("?")[0] ?? "/";
   const [status, type, body] = FILES[path] ?? [200, "text/plain", `you asked for ${request.url ?? ""}`];

@@ -8,7 +8,7 @@ const chunk = (delta: object, more: object = {}) =>
     choices: [{ index: 0, delta, finish_reason: null, ...more }],
   })}\n\n`;
 
-/** A chat completion as a provider streams it: thoughts, text, a call of a tool, and what it cost. */
+/** A streamed chat completion: reasoning, text, a tool call, and token usage. */
 const CHAT = [
   ": processing\n\n",
   chunk({ role: "assistant", reasoning_content: "The user wants the weather, so a tool has to be asked." }),
@@ -27,7 +27,7 @@ const CHAT = [
   "data: [DONE]\n\n",
 ].join("");
 
-/** An origin whose `/live` streams are written by the test; the others answer by themselves. */
+/** An origin whose `/live` streams are written by the test; its other paths respond by themselves. */
 export function streamSite(): { readonly handler: RequestListener; readonly live: ServerResponse[] } {
   const live: ServerResponse[] = [];
   const handler: RequestListener = (request, response) => {

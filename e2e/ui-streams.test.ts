@@ -19,7 +19,7 @@ import { streamSite } from "./ui-streams-site.ts";
 const site = streamSite();
 const journey = uiFile(site.handler);
 
-/** Opens a stream through the proxy that the test writes; it ends with the test's client. */
+/** Opens a stream through the proxy that the test writes to; it ends with the test's client. */
 async function openLive({ weir, origin }: UiBench, query = ""): Promise<ServerResponse> {
   const before = site.live.length;
   const client = proxyClient(weir.proxyPort, { ca: weir.caPem, timeoutMs: 120_000 });
@@ -57,7 +57,7 @@ journey("A stream appears while it runs, and each message before the next one is
   await page.getByRole("region", { name: "Stream" }).getByText("closed", { exact: true }).waitFor();
 });
 
-journey("Messages are searched, filtered by direction, and walked through by keyboard", async (bench) => {
+journey("Messages are searched, filtered by direction, and selected by keyboard", async (bench) => {
   await bench.send("/many?count=40");
   const page = await bench.open("/streams");
   await streamRow(page, /\/many/u).click();
@@ -82,7 +82,7 @@ journey("Messages are searched, filtered by direction, and walked through by key
   await page.getByText("No matching messages").waitFor();
 });
 
-journey("A chat is put together into thoughts, text, a tool's call and what it cost", async (bench) => {
+journey("A chat is assembled into reasoning, text, a tool call and token usage", async (bench) => {
   await bench.send({ method: "POST", url: "/v1/chat/completions", body: "{}" });
   const page = await bench.open("/streams");
   await streamRow(page, /completions/u).click();
@@ -99,7 +99,7 @@ journey("A chat is put together into thoughts, text, a tool's call and what it c
   await page.getByText("text/event-stream; charset=utf-8").waitFor();
 });
 
-journey("A hundred thousand messages scroll, and the page holds few of them", async (bench) => {
+journey("The list scrolls through a hundred thousand messages, with few of them in the page", async (bench) => {
   await bench.send("/many?count=100000");
   const page = await bench.open("/streams");
   await streamRow(page, /100,000 messages/u).click();
@@ -119,7 +119,7 @@ journey("A hundred thousand messages scroll, and the page holds few of them", as
   assert.ok((await messages(page).getByRole("button").count()) < 120);
 });
 
-journey("An entry of the traffic shows the messages of its stream, and leads to it", async (bench) => {
+journey("A traffic entry shows the messages of its stream, and links to it", async (bench) => {
   await bench.send("/lines", "/plain");
   const page = await bench.open("/traffic");
   const plain = await openRow(page, "/plain");
@@ -128,7 +128,7 @@ journey("An entry of the traffic shows the messages of its stream, and leads to 
   await pane.getByRole("tab", { name: /^Stream 2/u }).click();
   await message(page, '"slow"').click();
   await pane.getByRole("region", { name: "Message", exact: true }).getByText('"level": "warn"').waitFor();
-  // The keys of the list of entries stay with it; arrows are for the messages while they have the focus.
+  // Keys of the list of entries keep their meaning there; arrow keys select messages while the messages have the focus.
   await messages(page).focus();
   await page.keyboard.press("ArrowUp");
   await pane.getByRole("region", { name: "Message", exact: true }).getByText('"level": "info"').waitFor();
@@ -137,7 +137,7 @@ journey("An entry of the traffic shows the messages of its stream, and leads to 
 });
 
 journey(
-  "A phone shows the list or the stream, and Escape leads back; unknown streams and kinds say so",
+  "A phone shows the list or the stream, and Escape goes back; unknown streams and kinds are reported",
   async (bench) => {
     await bench.send("/lines");
     const page = await bench.open("/streams", { viewport: { width: 420, height: 800 } });
@@ -153,7 +153,7 @@ journey(
   },
 );
 
-journey("The screen of streams has no serious barrier, in either theme", async (bench) => {
+journey("The screen Streams has no serious accessibility violation, in either theme", async (bench) => {
   await bench.send("/lines", { method: "POST", url: "/v1/chat/completions", body: "{}" });
   const page = await bench.open("/streams", { reducedMotion: "reduce", viewport: { width: 1440, height: 900 } });
   const { found, check } = barrierCheck(page);
@@ -169,9 +169,9 @@ journey("The screen of streams has no serious barrier, in either theme", async (
   assert.deepEqual(found, {});
 });
 
-journey("Calls of gRPC are a table of methods and statuses, and their messages are decoded", async (bench) => {
+journey("gRPC calls are a table of methods and statuses, and their messages are decoded", async (bench) => {
   await using shop = await startShop();
-  // grpc-js looks there when a client is made.
+  // grpc-js reads the variable when a client is created.
   process.env["grpc_proxy"] = bench.weir.proxyUrl;
   const client = shopClient(`localhost:${shop.port}`, credentials.createInsecure());
   delete process.env["grpc_proxy"];
@@ -198,14 +198,14 @@ journey("Calls of gRPC are a table of methods and statuses, and their messages a
   await detail.getByText("shop.v1.Order", { exact: true }).waitFor();
   await detail.getByRole("radio", { name: "Bytes" }).click();
   await detail.getByRole("radio", { name: "Hex" }).waitFor();
-  // On a phone the table stands in the place of the list.
+  // On a phone the table replaces the list.
   await page.setViewportSize({ width: 420, height: 800 });
   await page.getByRole("button", { name: "Back to list" }).click();
   await table.getByRole("row", { name: /Fail.*NOT_FOUND/u }).waitFor();
 });
 
 journey(
-  "The list of a gRPC call shows its messages decoded, compressed ones too, as soon as a schema is there",
+  "The list of a gRPC call shows decoded messages, also compressed ones, as soon as a schema exists",
   async (bench) => {
     for (const { id } of await bench.weir.get<GrpcSchema[]>("/grpc/schemas")) {
       await callApi(bench.weir, "DELETE", `/grpc/schemas/${id}`);
@@ -277,7 +277,7 @@ journey("Each of a hundred large messages of a gRPC call is decoded in the list"
   await message(page, '{"numbers":[1,2,3').waitFor();
 });
 
-/** An origin that sends back what it gets, and a client of it by way of Weir. */
+/** An echoing origin, and a client connected through Weir. */
 async function openEcho({ weir }: UiBench) {
   const server = createServer();
   const echo = new WebSocketServer({ server });
@@ -306,127 +306,130 @@ async function openEcho({ weir }: UiBench) {
   };
 }
 
-journey("Messages of a WebSocket are shown, added, held, changed and left out, and it is closed", async (bench) => {
-  await using echo = await openEcho(bench);
-  const page = await bench.open("/streams");
-  await page
-    .getByRole("group", { name: "Streams" })
-    .getByRole("button", { name: /^open.*WS.*\/chat/u })
-    .click();
-  const rows = page.getByRole("group", { name: "Messages" }).getByRole("button");
-  echo.client.send('{"hello":"there"}');
-  await rows.filter({ hasText: "Sent" }).filter({ hasText: "hello" }).waitFor();
-  await rows.filter({ hasText: "Received" }).filter({ hasText: "hello" }).waitFor();
-
-  // Added towards the client: the server knows nothing of it.
-  const composer = page.getByRole("form", { name: "Send message" });
-  await composer.getByRole("radio", { name: "To the client" }).click();
-  await composer.getByRole("textbox", { name: "Message content" }).fill("made in Weir");
-  await page.keyboard.press("Control+Enter");
-  await eventually("the client has it", () => echo.got.includes("made in Weir"));
-  await rows.filter({ hasText: "injected" }).filter({ hasText: "made in Weir" }).waitFor();
-
-  // Held by a rule, and changed.
-  await page.getByRole("button", { name: "Rules for WebSocket messages" }).click();
-  const dialog = page.getByRole("dialog", { name: "Rules for WebSocket messages" });
-  await dialog.getByRole("textbox", { name: "Text pattern" }).fill("secret");
-  await dialog.getByRole("radio", { name: "Sent" }).click();
-  await dialog.getByRole("button", { name: "Add rule" }).click();
-  await dialog.getByRole("listitem").getByText("sent, text secret: pause").waitFor();
-  await dialog.getByRole("button", { name: "Done" }).click();
-  echo.client.send("a secret plan");
-  await page.getByRole("button", { name: "1 message paused" }).waitFor();
-  const waiting = page.getByRole("region", { name: "Paused message" });
-  await waiting.getByRole("textbox").fill("a public plan");
-  await waiting.getByRole("button", { name: "Send edited" }).click();
-  await eventually("the server got the other text", () => echo.got.includes("a public plan"));
-  await rows.filter({ hasText: "modified" }).filter({ hasText: "a public plan" }).click();
-  const detail = page.getByRole("region", { name: "Message", exact: true });
-  await detail.getByText("Before modification by a rule").click();
-  await detail.getByText("a secret plan").waitFor();
-  await page.keyboard.press("Escape");
-
-  // Held and left out by a key.
-  echo.client.send("secret again");
-  await waiting.getByText("paused by Pause sent messages").waitFor();
-  await page.getByRole("heading", { level: 2 }).click();
-  await page.keyboard.press("x");
-  await rows.filter({ hasText: "dropped" }).filter({ hasText: "secret again" }).waitFor();
-  await waiting.waitFor({ state: "detached" });
-
-  await composer.getByRole("button", { name: "Close" }).click();
-  await page.getByRole("button", { name: "Close connection" }).click();
-  await eventually("the client was told", () => echo.closeCode() === 1000);
-  await composer.waitFor({ state: "detached" });
-});
-
-journey("A rule is made of a message from its context menu, filled in, and holds for the next one", async (bench) => {
-  await using echo = await openEcho(bench);
-  const page = await bench.open("/streams");
-  await page
-    .getByRole("group", { name: "Streams" })
-    .getByRole("button", { name: /^open.*WS.*\/chat/u })
-    .first()
-    .click();
-  const rows = page.getByRole("group", { name: "Messages" }).getByRole("button");
-  echo.client.send("price: 5 $ (a)");
-  await eventually("the server answered", () => echo.got.includes("price: 5 $ (a)"));
-  await rows.filter({ hasText: "Sent" }).filter({ hasText: "price" }).click({ button: "right" });
-  await page.getByRole("menuitem", { name: "Replace text…" }).click();
-  const dialog = page.getByRole("dialog", { name: "Rules for WebSocket messages" });
-  const field = dialog.getByRole("textbox", { name: "Text pattern" });
-  await eventually("the form is filled in", async () => (await field.inputValue()) === "^price: 5 \\$ \\(a\\)$");
-  const replacement = dialog.getByRole("textbox", { name: "Replacement" });
-  await eventually(
-    "the replacement begins with the text",
-    async () => (await replacement.inputValue()) === "price: 5 $$ (a)",
-  );
-  await replacement.fill("price: 6 $$");
-  await dialog.getByRole("button", { name: "Add rule" }).click();
-  await dialog
-    .getByRole("listitem")
-    .getByText(/sent, host 127\.0\.0\.1, .*replace with/u)
-    .waitFor();
-  await dialog.getByRole("button", { name: "Done" }).click();
-  echo.client.send("price: 5 $ (a)");
-  await eventually("the server got what the rule made of it", () => echo.got.includes("price: 6 $"));
-
-  // By the keyboard, for the message that is chosen.
-  await rows.filter({ hasText: "Received" }).filter({ hasText: "price: 6 $" }).click();
-  await page.getByRole("group", { name: "Messages" }).press("ContextMenu");
-  await page.getByRole("menuitem", { name: "Drop…" }).click();
-  await dialog.getByRole("radio", { name: "Received", checked: true }).waitFor();
-});
-
 journey(
-  "A rule for messages is changed, deleted and brought back, and messages are removed on demand",
+  "WebSocket messages are shown, sent, paused, edited and dropped, and the connection is closed",
   async (bench) => {
     await using echo = await openEcho(bench);
-    echo.client.send("price: 5");
-    const rules = async () => await bench.weir.get<readonly WsRule[]>("/ws-traffic/rules");
-    for (const { id } of await rules()) await callApi(bench.weir, "DELETE", `/ws-traffic/rules/${id}`);
-    const body = { name: "Prices", match: { text: "price", message_type: "text" }, action: { type: "drop" } };
-    await callApi(bench.weir, "POST", "/ws-traffic/rules", body);
-    const page = await bench.open("/streams?kind=websocket");
+    const page = await bench.open("/streams");
+    await page
+      .getByRole("group", { name: "Streams" })
+      .getByRole("button", { name: /^open.*WS.*\/chat/u })
+      .click();
+    const rows = page.getByRole("group", { name: "Messages" }).getByRole("button");
+    echo.client.send('{"hello":"there"}');
+    await rows.filter({ hasText: "Sent" }).filter({ hasText: "hello" }).waitFor();
+    await rows.filter({ hasText: "Received" }).filter({ hasText: "hello" }).waitFor();
+
+    // Sent to the client: the server does not receive it.
+    const composer = page.getByRole("form", { name: "Send message" });
+    await composer.getByRole("radio", { name: "To the client" }).click();
+    await composer.getByRole("textbox", { name: "Message content" }).fill("made in Weir");
+    await page.keyboard.press("Control+Enter");
+    await eventually("the client has it", () => echo.got.includes("made in Weir"));
+    await rows.filter({ hasText: "injected" }).filter({ hasText: "made in Weir" }).waitFor();
+
+    // Paused by a rule, and edited.
     await page.getByRole("button", { name: "Rules for WebSocket messages" }).click();
     const dialog = page.getByRole("dialog", { name: "Rules for WebSocket messages" });
-    await dialog.getByRole("button", { name: "Edit Prices" }).click();
-    const name = dialog.getByRole("textbox", { name: "Name" });
-    await eventually("the form is filled in", async () => (await name.inputValue()) === "Prices");
-    await dialog.getByRole("textbox", { name: "Host" }).fill("shop.example");
-    await dialog.getByRole("button", { name: "Save rule" }).click();
-    await dialog.getByText("text, host shop.example, text price: drop").waitFor();
-    await dialog.getByRole("button", { name: "Add rule" }).waitFor();
-    await dialog.getByRole("button", { name: "Delete Prices" }).click();
-    await eventually("it is deleted", async () => (await rules()).length === 0);
+    await dialog.getByRole("textbox", { name: "Text pattern" }).fill("secret");
+    await dialog.getByRole("radio", { name: "Sent" }).click();
+    await dialog.getByRole("button", { name: "Add rule" }).click();
+    await dialog.getByRole("listitem").getByText("sent, text secret: pause").waitFor();
     await dialog.getByRole("button", { name: "Done" }).click();
-    await page.getByRole("region", { name: "Notifications" }).getByRole("button", { name: "Undo" }).click();
-    await eventually("it is there again", async () => (await rules())[0]?.match.host === "shop.example");
+    echo.client.send("a secret plan");
+    await page.getByRole("button", { name: "1 message paused" }).waitFor();
+    const waiting = page.getByRole("region", { name: "Paused message" });
+    await waiting.getByRole("textbox").fill("a public plan");
+    await waiting.getByRole("button", { name: "Send edited" }).click();
+    await eventually("the server got the other text", () => echo.got.includes("a public plan"));
+    await rows.filter({ hasText: "modified" }).filter({ hasText: "a public plan" }).click();
+    const detail = page.getByRole("region", { name: "Message", exact: true });
+    await detail.getByText("Before modification by a rule").click();
+    await detail.getByText("a secret plan").waitFor();
+    await page.keyboard.press("Escape");
 
-    const messages = async () => await bench.weir.get<readonly unknown[]>("/ws-traffic/messages");
-    await eventually("the message is stored", async () => (await messages()).length > 0);
-    await page.getByRole("button", { name: "Clear the messages of WebSocket connections" }).click();
-    await page.getByRole("dialog").getByRole("button", { name: "Clear", exact: true }).click();
-    await eventually("they are removed", async () => (await messages()).length === 0);
+    // Paused, and dropped by a key.
+    echo.client.send("secret again");
+    await waiting.getByText("paused by Pause sent messages").waitFor();
+    await page.getByRole("heading", { level: 2 }).click();
+    await page.keyboard.press("x");
+    await rows.filter({ hasText: "dropped" }).filter({ hasText: "secret again" }).waitFor();
+    await waiting.waitFor({ state: "detached" });
+
+    await composer.getByRole("button", { name: "Close" }).click();
+    await page.getByRole("button", { name: "Close connection" }).click();
+    await eventually("the client received the close", () => echo.closeCode() === 1000);
+    await composer.waitFor({ state: "detached" });
   },
 );
+
+journey(
+  "A rule is created from a message's context menu, completed, and applied to the next message",
+  async (bench) => {
+    await using echo = await openEcho(bench);
+    const page = await bench.open("/streams");
+    await page
+      .getByRole("group", { name: "Streams" })
+      .getByRole("button", { name: /^open.*WS.*\/chat/u })
+      .first()
+      .click();
+    const rows = page.getByRole("group", { name: "Messages" }).getByRole("button");
+    echo.client.send("price: 5 $ (a)");
+    await eventually("the server received the message", () => echo.got.includes("price: 5 $ (a)"));
+    await rows.filter({ hasText: "Sent" }).filter({ hasText: "price" }).click({ button: "right" });
+    await page.getByRole("menuitem", { name: "Replace text…" }).click();
+    const dialog = page.getByRole("dialog", { name: "Rules for WebSocket messages" });
+    const field = dialog.getByRole("textbox", { name: "Text pattern" });
+    await eventually("the form is filled in", async () => (await field.inputValue()) === "^price: 5 \\$ \\(a\\)$");
+    const replacement = dialog.getByRole("textbox", { name: "Replacement" });
+    await eventually(
+      "the replacement begins with the text",
+      async () => (await replacement.inputValue()) === "price: 5 $$ (a)",
+    );
+    await replacement.fill("price: 6 $$");
+    await dialog.getByRole("button", { name: "Add rule" }).click();
+    await dialog
+      .getByRole("listitem")
+      .getByText(/sent, host 127\.0\.0\.1, .*replace with/u)
+      .waitFor();
+    await dialog.getByRole("button", { name: "Done" }).click();
+    echo.client.send("price: 5 $ (a)");
+    await eventually("the server got what the rule made of it", () => echo.got.includes("price: 6 $"));
+
+    // By keyboard, for the selected message.
+    await rows.filter({ hasText: "Received" }).filter({ hasText: "price: 6 $" }).click();
+    await page.getByRole("group", { name: "Messages" }).press("ContextMenu");
+    await page.getByRole("menuitem", { name: "Drop…" }).click();
+    await dialog.getByRole("radio", { name: "Received", checked: true }).waitFor();
+  },
+);
+
+journey("A message rule is edited, deleted and restored, and messages are deleted on request", async (bench) => {
+  await using echo = await openEcho(bench);
+  echo.client.send("price: 5");
+  const rules = async () => await bench.weir.get<readonly WsRule[]>("/ws-traffic/rules");
+  for (const { id } of await rules()) await callApi(bench.weir, "DELETE", `/ws-traffic/rules/${id}`);
+  const body = { name: "Prices", match: { text: "price", message_type: "text" }, action: { type: "drop" } };
+  await callApi(bench.weir, "POST", "/ws-traffic/rules", body);
+  const page = await bench.open("/streams?kind=websocket");
+  await page.getByRole("button", { name: "Rules for WebSocket messages" }).click();
+  const dialog = page.getByRole("dialog", { name: "Rules for WebSocket messages" });
+  await dialog.getByRole("button", { name: "Edit Prices" }).click();
+  const name = dialog.getByRole("textbox", { name: "Name" });
+  await eventually("the form is filled in", async () => (await name.inputValue()) === "Prices");
+  await dialog.getByRole("textbox", { name: "Host" }).fill("shop.example");
+  await dialog.getByRole("button", { name: "Save rule" }).click();
+  await dialog.getByText("text, host shop.example, text price: drop").waitFor();
+  await dialog.getByRole("button", { name: "Add rule" }).waitFor();
+  await dialog.getByRole("button", { name: "Delete Prices" }).click();
+  await eventually("it is deleted", async () => (await rules()).length === 0);
+  await dialog.getByRole("button", { name: "Done" }).click();
+  await page.getByRole("region", { name: "Notifications" }).getByRole("button", { name: "Undo" }).click();
+  await eventually("it is there again", async () => (await rules())[0]?.match.host === "shop.example");
+
+  const messages = async () => await bench.weir.get<readonly unknown[]>("/ws-traffic/messages");
+  await eventually("the message is stored", async () => (await messages()).length > 0);
+  await page.getByRole("button", { name: "Clear the messages of WebSocket connections" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Clear", exact: true }).click();
+  await eventually("they are removed", async () => (await messages()).length === 0);
+});

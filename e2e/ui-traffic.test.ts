@@ -14,7 +14,7 @@ import { callApi, eventually, openRow, row, uiFile, waitForCount } from "./ui-ri
 const curl = peer("curl");
 const journey = uiFile();
 
-journey("The first run shows four steps, tests interception, and lets the first row slide in", async (bench) => {
+journey("The first run shows four steps, tests interception, and animates the first row", async (bench) => {
   const page = await bench.open("/traffic");
   await page.getByRole("heading", { name: "No traffic yet" }).waitFor();
   for (const title of ["Proxy running", "Trust the certificate", "Send traffic", "View the first request"]) {
@@ -33,7 +33,7 @@ journey("The first run shows four steps, tests interception, and lets the first 
     .waitFor();
 });
 
-journey("A run's traffic is seen live in its session, while the active one gets what others send", async (bench) => {
+journey("A run's traffic is shown live in its session, while the active session gets other traffic", async (bench) => {
   const page = await bench.open("/traffic");
   const begun = await fetch(`${bench.weir.apiUrl}/api/runs`, {
     method: "POST",
@@ -64,7 +64,7 @@ journey("A run's traffic is seen live in its session, while the active one gets 
   await page.getByRole("banner").getByRole("button", { name: /1 run/u }).waitFor({ state: "detached" });
 });
 
-journey("Rows appear while the traffic flows, newest on top", async (bench) => {
+journey("Rows appear live, newest on top", async (bench) => {
   await bench.send("/orders");
   const page = await bench.open("/traffic");
   await row(page, /\/orders, 200/u).waitFor();
@@ -85,7 +85,7 @@ journey("A link to an entry far down shows its row, selected", async (bench) => 
   assert.equal(await shown.getAttribute("aria-selected"), "true");
 });
 
-journey("The filter completes, says what is wrong without asking, applies, and pills narrow it", async (bench) => {
+journey("The filter completes, reports errors without a request, applies, and pills narrow it", async (bench) => {
   await bench.send("/orders", "/style.css", "/missing", "/dot.png");
   const page = await bench.open("/traffic");
   const rows = page.getByRole("grid").locator("[data-index]");
@@ -114,12 +114,12 @@ journey("The filter completes, says what is wrong without asking, applies, and p
   await page.getByRole("button", { name: /^CSS/u }).click();
   await waitForCount(rows, 1);
   await row(page, "/style.css").waitFor();
-  const asked: string[] = [];
-  page.on("request", (request) => asked.push(request.url()));
+  const requested: string[] = [];
+  page.on("request", (request) => requested.push(request.url()));
   await page.goto(`${bench.weir.apiUrl}/traffic?q=foo:bar`);
   await page.getByText("Invalid filter").waitFor();
   assert.deepEqual(
-    asked.filter((url) => /\/api\/.*foo/u.test(url)),
+    requested.filter((url) => /\/api\/.*foo/u.test(url)),
     [],
   );
   const problem = await page.getByText(/^unknown field `foo`/u).boundingBox();
@@ -131,7 +131,7 @@ journey("The filter completes, says what is wrong without asking, applies, and p
 journey("Columns sort, and the tree and the waterfall show the same traffic", async (bench) => {
   await bench.send("/orders", "/broken", "/missing");
   const page = await bench.open("/traffic");
-  // The whole cell sorts, not only the word in it.
+  // The whole cell sorts, not only its label.
   const header = page.getByRole("columnheader", { name: /Path/u });
   const width = (await header.boundingBox())?.width ?? 0;
   await header.click({ position: { x: width - 24, y: 12 } });
@@ -151,13 +151,13 @@ journey("Columns sort, and the tree and the waterfall show the same traffic", as
     .click();
   await page.getByRole("treeitem", { name: /\/missing/u }).click();
   await row(page, "/missing").waitFor();
-  // The row was there before: what tells that the path was chosen is that the others leave.
+  // The row was there before; the selection of the path shows when the others disappear.
   await eventually("the entries of the path alone", async () => (await row(page, "/orders").count()) === 0);
   await page.getByRole("radio", { name: "Waterfall" }).click();
   await row(page, "/missing").waitFor();
 });
 
-journey("A failed exchange shows the status that the client got and why", async (bench) => {
+journey("A failed exchange shows the client's status and the reason", async (bench) => {
   await bench.send("/reset");
   const page = await bench.open("/traffic");
   const failed = row(page, /\/reset, failed/u);
@@ -190,9 +190,9 @@ journey("The menu of a row blocks its host, and the next request is stopped", as
   await row(page, "before").click({ button: "right" });
   await page.getByRole("menuitem", { name: "Block host" }).click();
   await page.getByText("127.0.0.1 is blocked").waitFor();
-  const asked = bench.origin.requests.length;
+  const requested = bench.origin.requests.length;
   await bench.send("/orders?after");
-  assert.equal(bench.origin.requests.length, asked, "the request reached the origin");
+  assert.equal(bench.origin.requests.length, requested, "the request reached the origin");
   await row(page, /after, 403/u).waitFor();
   await page.getByRole("link", { name: "Block", exact: true }).click();
   await page.getByRole("button", { name: "Delete 127.0.0.1" }).click();
@@ -201,7 +201,7 @@ journey("The menu of a row blocks its host, and the next request is stopped", as
   assert.equal(open?.response?.status_code, 200);
 });
 
-journey("The menu of a row stops the recording of its host", async (bench) => {
+journey("The menu of a row excludes its host from recording", async (bench) => {
   await bench.send("/orders?kept");
   const page = await bench.open("/traffic");
   await row(page, "kept").click({ button: "right" });
@@ -214,7 +214,7 @@ journey("The menu of a row stops the recording of its host", async (bench) => {
   assert.equal(await row(page, "unseen").count(), 0);
 });
 
-journey("Entries are deleted one by one and all at once, the latter only after a question", async (bench) => {
+journey("Entries are deleted one by one and all at once, the latter after a confirmation", async (bench) => {
   await bench.send("/orders?one", "/orders?two", "/orders?three");
   const page = await bench.open("/traffic");
   await row(page, "one").click({ button: "right" });
@@ -224,15 +224,15 @@ journey("Entries are deleted one by one and all at once, the latter only after a
   await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
   assert.equal((await bench.weir.entries()).length, 2);
   await page.getByRole("button", { name: "Clear session" }).click();
-  const asked: string[] = [];
-  page.on("request", (request) => asked.push(new URL(request.url()).pathname));
+  const requested: string[] = [];
+  page.on("request", (request) => requested.push(new URL(request.url()).pathname));
   await page.getByRole("dialog", { name: "Clear 2 requests?" }).getByRole("button", { name: "Clear" }).click();
   await page.getByRole("heading", { name: "No traffic yet" }).waitFor();
-  assert.ok(asked.includes("/api/traffic/summary"), "the totals are as old as before");
+  assert.ok(requested.includes("/api/traffic/summary"), "the totals are not refreshed");
   assert.equal((await bench.weir.entries()).length, 0);
 });
 
-journey("Several selected entries stay where they are, and are exported as a HAR document", async (bench) => {
+journey("Several entries stay selected, and are exported as a HAR document", async (bench) => {
   await bench.send("/orders?a", "/orders?b", "/orders?c");
   const page = await bench.open("/traffic");
   await row(page, "orders?a").click({ modifiers: ["Control"] });
@@ -282,7 +282,7 @@ journey("A HAR file is imported into a session of its own, which can be opened",
     .waitFor();
 });
 
-journey("What the limits will take of an imported session is told", async (bench) => {
+journey("The UI reports which entries of an imported session the limits will delete", async (bench) => {
   await bench.send("/orders?first");
   await bench.send("/orders?second");
   const sessions = await bench.weir.get<readonly { readonly id: string; readonly is_current: boolean }[]>("/sessions");
@@ -300,7 +300,7 @@ journey("What the limits will take of an imported session is told", async (bench
     .waitFor();
 });
 
-/** Asks for a URL with curl; resolves whatever comes of it. */
+/** Requests a URL with curl, whatever the result. */
 async function fetchBy(...words: readonly string[]): Promise<void> {
   await new Promise<void>((resolve) => {
     execFile(curl.path, ["--silent", "--max-time", "20", ...words], () => resolve());
@@ -319,7 +319,7 @@ async function startStream() {
   const server = createServer((request, response) => {
     request.resume();
     open.push(response);
-    // Later than the entry is shown, which is as waiting.
+    // Later than the display of the entry as waiting.
     setTimeout(() => response.writeHead(200, { "content-type": "text/event-stream" }).write("data: first\n\n"), 300);
   });
   server.listen(0, "127.0.0.1");
@@ -336,13 +336,13 @@ async function startStream() {
 }
 
 if (curl.skip === false) {
-  journey("Tunnels, SOCKS and event streams are shown for what they are, without empty tabs", async (bench) => {
+  journey("Tunnels, SOCKS and event streams are shown as such, without empty tabs", async (bench) => {
     const port = await freePort();
     await using stream = await startStream();
     await using weir = await startWeir({ args: ["--enable-socks", `--socks-port=${port}`] });
     const socks = `socks5h://127.0.0.1:${port}`;
     await fetchBy("--proxy", socks, `${bench.origin.url}/orders`);
-    // Nobody listens there, and the system gives that port to nobody.
+    // The port is closed, and the system assigns it to no other process.
     await fetchBy("--proxy", socks, "http://127.0.0.1:1/");
     await fetch(`${weir.apiUrl}/api/config`, {
       method: "PATCH",

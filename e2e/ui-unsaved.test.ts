@@ -12,7 +12,7 @@ interface Stored {
 
 const REQUEST = { method: "GET", url: "http://shop.example/orders", headers_list: [], body: null };
 
-/** The editors that stand beside a list, and how another program changes what they hold. */
+/** The editors beside a list, and how another program changes their rule. */
 const EDITORS = [
   {
     screen: "rewrites",
@@ -38,7 +38,7 @@ const EDITORS = [
 
 const nameField = (page: Page): Locator => page.getByRole("textbox", { name: "Name", exact: true }).first();
 
-/** What a field holds, once it is that. */
+/** The value of a field, once it is the expected one. */
 async function waitForValue(field: Locator, value: string): Promise<void> {
   await eventually(`the field says ${value}`, async () => (await field.inputValue().catch(() => "")) === value);
 }
@@ -48,7 +48,7 @@ async function stored({ weir }: UiBench, api: string, id: string): Promise<Store
 }
 
 for (const { screen, api, body } of EDITORS) {
-  journey(`What is written in an editor of ${screen} waits there while one looks elsewhere`, async (bench) => {
+  journey(`Unsaved text in an editor of ${screen} is kept while other screens are open`, async (bench) => {
     const { id } = (await callApi(bench.weir, "POST", api, body("First"))) as Stored;
     const page = await bench.open(`/${screen}?id=${id}`);
     await waitForValue(nameField(page), "First");
@@ -63,12 +63,12 @@ for (const { screen, api, body } of EDITORS) {
   });
 
   journey(
-    `A change from elsewhere neither takes what is written in ${screen} nor is written over unseen`,
+    `A change by another program neither discards unsaved text in ${screen} nor is overwritten without a warning`,
     async (bench) => {
       const { id } = (await callApi(bench.weir, "POST", api, body("First"))) as Stored;
       const page = await bench.open(`/${screen}?id=${id}`);
       await waitForValue(nameField(page), "First");
-      // Nothing is written yet, so the editor shows what is stored now.
+      // Without edits, the editor shows the stored rule.
       await callApi(bench.weir, "PUT", `${api}/${id}`, body("Second"));
       await waitForValue(nameField(page), "Second");
       await nameField(page).fill("Mine");
@@ -90,7 +90,7 @@ for (const { screen, api, body } of EDITORS) {
     },
   );
 
-  journey(`What is written in ${screen} can be saved after it was deleted elsewhere`, async (bench) => {
+  journey(`Unsaved text in ${screen} can be saved after the rule was deleted by another program`, async (bench) => {
     const { id } = (await callApi(bench.weir, "POST", api, body("First"))) as Stored;
     const page = await bench.open(`/${screen}?id=${id}`);
     await waitForValue(nameField(page), "First");
@@ -105,7 +105,7 @@ for (const { screen, api, body } of EDITORS) {
   });
 }
 
-/** The windows in which something stored is changed. */
+/** The dialogs that edit something stored. */
 const WINDOWS = [
   {
     screen: "breakpoints?part=rules",
@@ -126,7 +126,7 @@ const WINDOWS = [
 ] as const;
 
 for (const { screen, api, body, open, field, member } of WINDOWS) {
-  journey(`A window of ${screen} notices that what it changes was changed or deleted elsewhere`, async (bench) => {
+  journey(`A dialog of ${screen} notices that its rule was changed or deleted by another program`, async (bench) => {
     const list = async () => await bench.weir.get<readonly Readonly<Record<string, unknown>>[]>(api);
     const { id } = (await callApi(bench.weir, "POST", api, body("First"))) as Stored;
     const page = await bench.open(`/${screen}`);
@@ -136,7 +136,7 @@ for (const { screen, api, body, open, field, member } of WINDOWS) {
     const dialog = page.getByRole("dialog");
     const text = dialog.getByRole("textbox", { name: field, exact: true });
     await waitForValue(text, "First");
-    // Nothing is written yet, so the window shows what is stored now, and closes without a question.
+    // Without edits, the dialog shows the stored rule, and closes without a question.
     await callApi(bench.weir, "PUT", `${api}/${id}`, body("Second"));
     await waitForValue(text, "Second");
     await text.focus();
@@ -153,7 +153,7 @@ for (const { screen, api, body, open, field, member } of WINDOWS) {
     await waitForValue(text, "Mine");
     await alert.getByRole("button", { name: "Discard my changes" }).click();
     await waitForValue(text, "Fourth");
-    // What is written waits while one looks elsewhere.
+    // Edits are kept while another screen is open.
     await text.fill("Mine after all");
     await page.goForward();
     await page.goBack();
@@ -170,29 +170,29 @@ for (const { screen, api, body, open, field, member } of WINDOWS) {
   });
 }
 
-journey("A window with unsaved drafts asks before it closes, and one without does not", async (bench) => {
+journey("A dialog with unsaved drafts asks before it closes, and one without does not", async (bench) => {
   const page = await bench.open("/rewrites");
-  const asked: string[] = [];
+  const dialogs: string[] = [];
   page.removeAllListeners("dialog");
   page.on("dialog", (dialog) => {
-    asked.push(dialog.type());
+    dialogs.push(dialog.type());
     void dialog.accept();
   });
   await page.getByRole("button", { name: "New rewrite" }).click();
   await nameField(page).pressSequentially("Unsaved");
   await page.reload();
-  assert.deepEqual(asked, ["beforeunload"]);
+  assert.deepEqual(dialogs, ["beforeunload"]);
   await page.getByRole("button", { name: "New rewrite" }).click();
   await page.reload();
-  assert.deepEqual(asked, ["beforeunload"]);
+  assert.deepEqual(dialogs, ["beforeunload"]);
 });
 
-journey("A dialog somebody has written in is not lost by Escape or a click beside it", async (bench) => {
+journey("Escape or a click beside a dialog does not discard its edits", async (bench) => {
   const page = await bench.open("/blocklist");
   await page.getByRole("button", { name: "Block host" }).first().click();
   const dialog = page.getByRole("dialog");
   const pattern = dialog.getByRole("textbox").first();
-  // Untouched it closes at once.
+  // Without edits it closes at once.
   await page.keyboard.press("Escape");
   await dialog.waitFor({ state: "detached" });
   await page.getByRole("button", { name: "Block host" }).first().click();
@@ -210,7 +210,7 @@ journey("A dialog somebody has written in is not lost by Escape or a click besid
   assert.deepEqual(await bench.weir.get("/blocklist"), []);
 });
 
-journey("A note and a setting that are not saved are there when one comes back", async (bench) => {
+journey("An unsaved note and an unsaved setting are kept while other screens are open", async (bench) => {
   await bench.send("/orders", "/missing");
   const page = await bench.open("/traffic");
   const pane = await openRow(page, "/orders");

@@ -35,11 +35,11 @@ type Protocol = "http" | "socks5";
 const LOGIN = { auth_username: "user", auth_password: "pass" };
 const NO_LOGIN = { auth_username: null, auth_password: null };
 
-/** A Weir for all proxies of a protocol: they take turns, since it would need a restart for the port of each. */
+/** One Weir for all proxies of a protocol, which take turns, because a change of the port needs a restart. */
 interface Shared {
   readonly weir: Weir;
   readonly turns: Turns;
-  /** What it has for its proxy; at first what its command line says. */
+  /** The credentials for the proxy; at first those of the command line. */
   login: typeof LOGIN | typeof NO_LOGIN | undefined;
 }
 
@@ -50,7 +50,7 @@ async function startShared(protocol: Protocol): Promise<Shared> {
   return { turns, weir: cleanups.use(await weirBy(protocol, turns.port, "--upstream-auth=user:pass")), login: LOGIN };
 }
 
-/** The Weir of a protocol, with this proxy behind it. */
+/** The Weir of a protocol, with this proxy as upstream. */
 async function sharedWeir(protocol: Protocol, port: number, login: typeof LOGIN | typeof NO_LOGIN): Promise<Shared> {
   const made = shared.get(protocol) ?? startShared(protocol);
   shared.set(protocol, made);
@@ -67,13 +67,13 @@ interface UpstreamCase {
   readonly protocol: Protocol;
   readonly needsLogin?: true;
   readonly start: () => Promise<{ readonly port: number } & AsyncDisposable>;
-  /** What the failure of an origin that nobody listens at is called behind this proxy. */
+  /** The failure code of an origin with a closed port behind this proxy. */
   readonly unreachable: RegExp;
 }
 
 const CONNECT_FAILED = /^UPSTREAM_PROXY_CONNECT$/;
 
-/** Those with a login come first of their protocol: they meet the one of the command line. */
+/** Proxies with credentials come first, because the command line has credentials. */
 const cases: readonly UpstreamCase[] = [
   {
     name: "squid with a login",
@@ -127,7 +127,7 @@ const cases: readonly UpstreamCase[] = [
     start: () => startProxyProcess(dantedCommand),
     unreachable: CONNECT_FAILED,
   },
-  // It answers CONNECT before it has connected, so that TLS is what fails.
+  // It responds to CONNECT before it has connected, so TLS fails.
   {
     name: "mitmproxy",
     skip: mitmdump.skip,
@@ -177,7 +177,7 @@ async function weirBy(protocol: Protocol, port: number, ...args: string[]): Prom
 }
 
 for (const [at, { name, skip, protocol, needsLogin, start, unreachable }] of cases.entries()) {
-  test(`${name}: HTTPS, HTTP, tunnels and WebSockets go through it, and its test says so`, { skip }, async () => {
+  test(`${name}: HTTPS, HTTP, tunnels and WebSockets use it, and its test succeeds`, { skip }, async () => {
     await using proxy = await start();
     const by = await sharedWeir(protocol, proxy.port, needsLogin ? LOGIN : NO_LOGIN);
     const { weir, turns } = by;
@@ -234,7 +234,7 @@ async function speaksWebSocket(weir: Weir): Promise<void> {
       `GET http://localhost:${port}/ws HTTP/1.1\r\nHost: localhost:${port}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n`,
     );
     assert.match((await connection.readUntil("\r\n\r\n")).toString(), /^HTTP\/1.1 101 /);
-    // A masked text frame: "hi" under a mask of zeros.
+    // A masked text frame: "hi" with a zero mask.
     await connection.write("\x81\x82\0\0\0\0hi");
     assert.equal((await connection.read(9)).toString("latin1"), "\x81\x07echo hi");
     connection.destroy();
@@ -253,7 +253,7 @@ async function configure(weir: Weir, upstream_proxy: object): Promise<void> {
   assert.equal(response.status, 200);
 }
 
-/** Changes the login while Weir runs; what the proxy says then is told as its refusal, without the password. */
+/** Changes the credentials at run time; the entry has the proxy's refusal, without the password. */
 async function isRefusedWithoutLogin(by: Shared, at: number): Promise<void> {
   const { weir } = by;
   by.login = undefined;
@@ -274,7 +274,7 @@ async function isRefusedWithoutLogin(by: Shared, at: number): Promise<void> {
   assert.ok(!weir.process.stderr().includes("not-this"));
 }
 
-test("hosts on the bypass list go directly, in whatever case, and the list changes without a restart", async () => {
+test("hosts on the bypass list are reached directly, in any case, and the list changes without a restart", async () => {
   await using weir = await weirBy("http", await freePort(), "--upstream-no-proxy=LOCALHOST,10.0.0.0/8");
   const client = proxyClient(weir.proxyPort, { ca: weir.caPem });
   assert.equal((await client.fetch(`https://localhost:${secure.port}/direct`)).status, 200);
@@ -283,10 +283,10 @@ test("hosts on the bypass list go directly, in whatever case, and the list chang
   assert.equal(refused.status, 502);
   assert.match(refused.body.toString(), /UPSTREAM_PROXY_UNREACHABLE/);
   await configure(weir, { enabled: false });
-  assert.equal((await client.fetch(`https://localhost:${secure.port}/still`)).status, 502, "waits for a restart");
+  assert.equal((await client.fetch(`https://localhost:${secure.port}/still`)).status, 502, "applies after a restart");
 });
 
-test("a Weir that is its own upstream proxy refuses to go round", async () => {
+test("a Weir that is its own upstream proxy detects the loop", async () => {
   const port = await freePort();
   for (const protocol of ["http", "https"]) {
     await using weir = await startWeir({
@@ -302,26 +302,26 @@ for (const [name, skip, command] of [
   ["squid", squid.skip, (parentPort: number) => squidCommand(undefined, parentPort)],
   ["tinyproxy", tinyproxy.skip, (parentPort: number) => tinyproxyCommand(undefined, parentPort)],
 ] as const) {
-  test(`a circle that leads through ${name} is noticed`, { skip }, async () => {
+  test(`a loop through ${name} is detected`, { skip }, async () => {
     const { weir } = await sharedWeir("http", 0, NO_LOGIN);
     await using other = await startProxyProcess(command(weir.proxyPort));
     await sharedWeir("http", other.port, NO_LOGIN);
     const client = proxyClient(weir.proxyPort, { ca: weir.caPem });
-    // The first connection of a squid to its parent is given up unused.
+    // squid leaves its first connection to its parent unused.
     await waitUntil(async () => (await client.fetch(`http://${name}.test/first`)).status === 508);
     assert.equal((await client.fetch(`http://${name}.test/round`)).status, 508);
     const plainEntries = await weir.waitForEntries(2, `${name}.test/round`);
     assert.deepEqual(plainEntries.map(({ failure }) => failure?.code).filter(Boolean), ["LOOP"]);
     assert.equal(plainEntries.length, 2);
     const secured = await client.fetch(`https://secure-${name}.test/round`);
-    assert.ok([502, 508].includes(secured.status), "what the proxy makes of the refused tunnel is its own");
+    assert.ok([502, 508].includes(secured.status), "the proxy chooses the status for a refused tunnel");
     const entries = await weir.waitForEntries(2, `secure-${name}.test`);
     assert.ok(entries.some(({ failure }) => failure?.code === "LOOP"));
     assert.equal(entries.length, 2);
   });
 }
 
-test("weir upstream test prints each step, up to the one that fails", { skip: microsocks.skip }, async () => {
+test("weir upstream test prints each step, up to the first failure", { skip: microsocks.skip }, async () => {
   await using proxy = await startProxyProcess(microsocksCommand());
   const { weir } = await sharedWeir("socks5", proxy.port, NO_LOGIN);
   const run = async (...args: string[]): Promise<Exit> =>

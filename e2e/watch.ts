@@ -3,14 +3,14 @@ import { setTimeout as delay } from "node:timers/promises";
 import { waitUntil } from "@headworks/testkit";
 import type { Weir } from "./rig.ts";
 
-/** What {@link watchHealth} saw. */
+/** The result of {@link watchHealth}. */
 export interface HealthReport {
   readonly probes: number;
   readonly p99Ms: number;
   readonly maxMs: number;
 }
 
-/** Asks for `/health` every 50 ms until stopped; a probe that fails makes `stop` reject. */
+/** Requests `/health` every 50 ms until stopped; a failed probe makes `stop` reject. */
 export function watchHealth(weir: Weir): { stop(): Promise<HealthReport> } {
   const took: number[] = [];
   let isFinished = false;
@@ -34,7 +34,7 @@ export function watchHealth(weir: Weir): { stop(): Promise<HealthReport> } {
   };
 }
 
-/** Runs `attack` with the side probe beside it: Weir must answer all along, within a second. */
+/** Runs `attack` with health probes: Weir must respond within a second throughout. */
 export async function whileHealthy(weir: Weir, what: string, attack: () => Promise<void>): Promise<void> {
   const watch = watchHealth(weir);
   try {
@@ -46,24 +46,24 @@ export async function whileHealthy(weir: Weir, what: string, attack: () => Promi
   }
 }
 
-/** Sockets of our own calls of the API come and go; a leak is much larger than that. */
+/** A tolerance for the sockets of our own API calls; a leak is much larger. */
 const SLACK_FILES = 8;
 
-/** A Weir with all its threads, two of which start shortly after it or when asked: what it needs at rest can be measured. */
+/** A Weir with all its threads, two of which start later or on demand, so that its resting state can be measured. */
 export async function atRest(weir: Weir): Promise<Weir> {
   for (const filter of ["", "&host=nobody.test"]) await weir.get(`/traffic?limit=1${filter}`);
   return weir;
 }
 
-/** Waits until Weir holds no more descriptors than before, give or take the API's own. */
+/** Waits until Weir has no more descriptors than before, within the tolerance. */
 export async function descriptorsReturn(weir: Weir, before: number, timeoutMs = 15_000): Promise<void> {
   await waitUntil(() => weir.openFiles() <= before + SLACK_FILES, {
     timeoutMs,
-    what: `the return from ${weir.openFiles()} to ${before} open descriptors`,
+    what: `the decrease from ${weir.openFiles()} to ${before} open descriptors`,
   });
 }
 
-/** Runs `work` over all items, at most `limit` at once. */
+/** Runs `work` for all items, at most `limit` at a time. */
 export async function inParallel<T>(
   items: Iterable<T>,
   limit: number,

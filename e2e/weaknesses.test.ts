@@ -18,7 +18,7 @@ import { WebSocket } from "ws";
 import { Cleanups, LOCAL_NAMES, originAuthority, startWeir, workDirectory } from "./rig.ts";
 import type { Weir } from "./rig.ts";
 
-// What other capture proxies are known to get wrong, each held against the running program.
+// Known weaknesses of other capture proxies, each tested with the running program.
 
 const curl = peer("curl");
 const cleanups = new Cleanups();
@@ -26,7 +26,7 @@ let weir: Weir;
 let origin: Origin;
 let secure: Origin;
 let client: ProxyClient;
-/** Methods and bytes that reached an origin, newest last. */
+/** Methods and bytes at the origin, newest last. */
 const received: { readonly method: string; readonly url: string; readonly body: string }[] = [];
 
 before(async () => {
@@ -46,7 +46,7 @@ function serve(request: IncomingMessage, response: ServerResponse): void {
     const status = Number(/^\/status\/(\d+)/.exec(path)?.[1] ?? 200);
     response.writeHead(status, ["Content-Type", "text/plain", "X-Twice", "one", "x-twice", "two"]);
     if (path === "/large-chunked") for (let count = 0; count < 40; count++) response.write("0123456789".repeat(1000));
-    response.end(path === "/large-chunked" ? "" : `answer to ${path}`);
+    response.end(path === "/large-chunked" ? "" : `response to ${path}`);
   });
 }
 
@@ -63,63 +63,63 @@ async function api(method: string, path: string, body?: unknown): Promise<{ stat
 
 async function made<T>(path: string, body: unknown, method = "POST"): Promise<T> {
   const { status, value } = await api(method, path, body);
-  assert.ok(status >= 200 && status < 300, `${method} ${path} was answered ${status}: ${JSON.stringify(value)}`);
+  assert.ok(status >= 200 && status < 300, `${method} ${path} got ${status}: ${JSON.stringify(value)}`);
   return value as T;
 }
 
-async function ask(path: string, more: Omit<ProxiedRequest, "url"> = {}): Promise<RawResponse> {
+async function send(path: string, more: Omit<ProxiedRequest, "url"> = {}): Promise<RawResponse> {
   return await client.fetch({ ...more, url: plain(path) });
 }
 
 async function visit(path: string): Promise<TrafficEntry> {
-  await ask(path);
+  await send(path);
   const [entry] = await weir.waitForEntries(1, plain(path));
   assert.ok(entry);
   return entry;
 }
 
-/** A client of `/ws` that keeps what it is told. */
-async function live(query = ""): Promise<{ socket: WebSocket; told: ServerMessage[]; readonly end: () => void }> {
+/** A client of `/ws` that collects its messages. */
+async function live(query = ""): Promise<{ socket: WebSocket; messages: ServerMessage[]; readonly end: () => void }> {
   const socket = new WebSocket(`${weir.apiUrl.replace("http", "ws")}/ws${query}`);
-  const told: ServerMessage[] = [];
-  socket.on("message", (data: Buffer) => told.push(JSON.parse(data.toString("utf8")) as ServerMessage));
-  await waitUntil(() => told.some(({ type }) => type === "InitialTraffic"), { what: "the first list" });
-  return { socket, told, end: () => socket.terminate() };
+  const messages: ServerMessage[] = [];
+  socket.on("message", (data: Buffer) => messages.push(JSON.parse(data.toString("utf8")) as ServerMessage));
+  await waitUntil(() => messages.some(({ type }) => type === "InitialTraffic"), { what: "the first list" });
+  return { socket, messages, end: () => socket.terminate() };
 }
 
-const added = (told: readonly ServerMessage[]): string[] =>
-  told.flatMap((each) => (each.type === "Traffic" && each.data.type === "Added" ? [each.data.data.url] : []));
+const added = (messages: readonly ServerMessage[]): string[] =>
+  messages.flatMap((each) => (each.type === "Traffic" && each.data.type === "Added" ? [each.data.data.url] : []));
 
-test("weakness 1: a filter given with Subscribe decides what is told", async () => {
-  const { socket, told, end } = await live();
+test("weakness 1: a filter in Subscribe limits the events", async () => {
+  const { socket, messages, end } = await live();
   socket.send(JSON.stringify({ type: "Subscribe", data: { filter: { search: "/wanted" } } }));
   socket.send(JSON.stringify({ type: "Ping" }));
-  await waitUntil(() => told.some(({ type }) => type === "Pong"), { what: "the filter to hold" });
+  await waitUntil(() => messages.some(({ type }) => type === "Pong"), { what: "the filter" });
   await visit("/unwanted-1");
   await visit("/wanted-1");
-  await waitUntil(() => added(told).length > 0, { what: "the wanted entry" });
-  assert.deepEqual(added(told), [plain("/wanted-1")]);
+  await waitUntil(() => added(messages).length > 0, { what: "the wanted entry" });
+  assert.deepEqual(added(messages), [plain("/wanted-1")]);
   end();
 });
 
 test("weakness 2: an application Ping gets a Pong", async () => {
-  const { socket, told, end } = await live();
+  const { socket, messages, end } = await live();
   socket.send(JSON.stringify({ type: "Ping" }));
-  await waitUntil(() => told.some(({ type }) => type === "Pong"), { what: "Pong" });
+  await waitUntil(() => messages.some(({ type }) => type === "Pong"), { what: "Pong" });
   end();
 });
 
-test("weakness 3: GetInitialTraffic is answered with traffic", async () => {
+test("weakness 3: GetInitialTraffic returns traffic", async () => {
   await visit("/initial-1");
-  const { socket, told, end } = await live();
+  const { socket, messages, end } = await live();
   socket.send(JSON.stringify({ type: "GetInitialTraffic", data: { limit: 1 } }));
-  const lists = () => told.flatMap((each) => (each.type === "InitialTraffic" ? [each.data] : []));
+  const lists = () => messages.flatMap((each) => (each.type === "InitialTraffic" ? [each.data] : []));
   await waitUntil(() => lists().length === 2, { what: "a second list" });
   assert.equal(lists()[1]?.length, 1);
   end();
 });
 
-test("weakness 4: a client that reads too slowly is told that it missed something", async () => {
+test("weakness 4: a client that reads too slowly is notified of missed events", async () => {
   const connection = await rawClient(Number(new URL(weir.apiUrl).port));
   await connection.write(
     `GET /ws HTTP/1.1\r\nHost: 127.0.0.1:${weir.apiPort}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n` +
@@ -130,7 +130,7 @@ test("weakness 4: a client that reads too slowly is told that it missed somethin
   socket.pause();
   const long = "x".repeat(3000);
   for (let round = 0; round < 12; round++) {
-    await Promise.all(Array.from({ length: 200 }, (_, at) => ask(`/flood-${round}-${at}?${long}`)));
+    await Promise.all(Array.from({ length: 200 }, (_, at) => send(`/flood-${round}-${at}?${long}`)));
   }
   let seen = "";
   socket.on("data", (bytes: Buffer) => (seen = (seen + bytes.toString("latin1")).slice(-4_000_000)));
@@ -139,16 +139,16 @@ test("weakness 4: a client that reads too slowly is told that it missed somethin
   socket.destroy();
 });
 
-test("weakness 5: the first list is bounded, however much there is", async () => {
-  const { told, end } = await live();
-  const first = told.find(({ type }) => type === "InitialTraffic");
+test("weakness 5: the first list is bounded, whatever the amount of traffic", async () => {
+  const { messages, end } = await live();
+  const first = messages.find(({ type }) => type === "InitialTraffic");
   const total = (await weir.get<{ count: number }>("/traffic/count")).count;
   assert.ok(first?.type === "InitialTraffic" && total > 1000);
   assert.ok(first.data.length <= 1000, `${first.data.length} of ${total} entries were sent`);
   end();
 });
 
-test("weakness 6: an exact status filters, and a value that is none is refused", async () => {
+test("weakness 6: an exact status filters, and an invalid one is refused", async () => {
   await visit("/status/418");
   await visit("/status/404");
   const found = await weir.get<TrafficEntry[]>("/traffic?status_code=418");
@@ -178,14 +178,14 @@ test("weakness 7: order, case and duplicates of fields are kept, through HAR too
   assert.deepEqual(twice(imported.response?.headers_list), wanted);
 });
 
-test("weakness 8: a method of one's own reaches the origin and the entry as it is", async () => {
-  await ask("/own-method", { method: "QUERY" });
+test("weakness 8: a custom method reaches the origin and the entry unchanged", async () => {
+  await send("/own-method", { method: "QUERY" });
   const [entry] = await weir.waitForEntries(1, plain("/own-method"));
   assert.equal(entry?.request.method, "QUERY");
   assert.equal(received.findLast(({ url }) => url === "/own-method")?.method, "QUERY");
 });
 
-test("weakness 9: replay reads chunked answers whole, verifies TLS and goes to the port that was used", async () => {
+test("weakness 9: replay reads chunked responses whole, verifies TLS and uses the original port", async () => {
   const url = `https://localhost:${secure.port}/large-chunked`;
   const saved = await made<{ id: string }>("/replay/saved", { name: "large", request: { method: "GET", url } });
   const result = await made<ReplayResult>(`/replay/execute/${saved.id}`, {});
@@ -207,14 +207,14 @@ test("weakness 9: replay reads chunked answers whole, verifies TLS and goes to t
   }
 });
 
-test("weakness 10: a replay of something that is not there is 404", async () => {
+test("weakness 10: a replay of an unknown entry is 404", async () => {
   const { status } = await api("POST", "/replay/execute/00000000-0000-4000-8000-000000000000", {});
   assert.equal(status, 404);
 });
 
 test("weakness 11: the cURL command has the scheme and survives quotes in values", { skip: curl.skip }, async () => {
   const value = `it's "quoted" $HOME \`x\` \\ end`;
-  await ask("/curl-quotes", { method: "POST", headers: [["X-Odd", value]], body: "a'b" });
+  await send("/curl-quotes", { method: "POST", headers: [["X-Odd", value]], body: "a'b" });
   const [entry] = await weir.waitForEntries(1, plain("/curl-quotes"));
   assert.ok(entry);
   const { curl: command } = await weir.get<{ curl: string }>(`/export/curl/${entry.id}`);
@@ -227,7 +227,7 @@ test("weakness 11: the cURL command has the scheme and survives quotes in values
   assert.deepEqual(received.slice(before), [{ method: "POST", url: "/curl-quotes", body: "a'b" }]);
 });
 
-test("weakness 12: a change of auto save that leaves a field out leaves it as it is", async () => {
+test("weakness 12: an update of auto-save keeps omitted fields", async () => {
   await made("/autosave", { rotate_after_requests: 77, rotate_after_minutes: 88 }, "PATCH");
   await made("/autosave", { max_backups: 3 }, "PATCH");
   const settings = await weir.get<Record<string, unknown>>("/autosave");
@@ -236,46 +236,46 @@ test("weakness 12: a change of auto save that leaves a field out leaves it as it
   assert.equal(settings["max_backups"], 3);
 });
 
-test("weakness 13: conditions on URL, method and host hold for answers", async () => {
+test("weakness 13: conditions on URL, method and host apply to responses", async () => {
   const rule = await made<{ id: string }>("/rewrites", {
-    name: "mark the answer",
+    name: "mark the response",
     direction: "response",
     condition: {
       type: "and",
       conditions: [
-        { type: "url_pattern", pattern: "/answer-rule" },
+        { type: "url_pattern", pattern: "/response-rule" },
         { type: "method", method: "GET" },
         { type: "host", pattern: "127.0.0.1" },
       ],
     },
     rewrites: [{ type: "set_header", name: "X-Marked", value: "yes" }],
   });
-  const response = await ask("/answer-rule");
+  const response = await send("/response-rule");
   assert.equal(response.header("X-Marked"), "yes");
   await api("DELETE", `/rewrites/${rule.id}`);
 });
 
-test("weakness 14: when too much is paused, what was paused first goes on", async () => {
+test("weakness 14: if too many requests are paused, the oldest continues", async () => {
   const rule = await made<Breakpoint>("/breakpoints", { name: "all", direction: "request", url_pattern: "/pause-" });
   const paused = async (): Promise<PausedItem[]> => await weir.get("/breakpoints/paused");
   const responses: string[] = [];
-  const send = async (path: string): Promise<void> => {
-    responses.push((await ask(path)).body.toString());
+  const sendAndCollect = async (path: string): Promise<void> => {
+    responses.push((await send(path)).body.toString());
   };
-  const running = [send("/pause-first")];
+  const running = [sendAndCollect("/pause-first")];
   await waitUntil(async () => (await paused()).length === 1, { what: "the first to be paused" });
-  for (let at = 1; at <= 99; at++) running.push(send(`/pause-${at}`));
+  for (let at = 1; at <= 99; at++) running.push(sendAndCollect(`/pause-${at}`));
   await waitUntil(async () => (await paused()).length === 100, { what: "100 to be paused", timeoutMs: 30_000 });
   assert.deepEqual(responses, []);
-  running.push(send("/pause-last"));
+  running.push(sendAndCollect("/pause-last"));
   await waitUntil(() => responses.length > 0, { what: "one to go on" });
-  assert.deepEqual(responses, ["answer to /pause-first"]);
+  assert.deepEqual(responses, ["response to /pause-first"]);
   await api("DELETE", `/breakpoints/${rule.id}`);
   await made("/breakpoints/resume-all", {});
   await Promise.all(running);
 });
 
-test("weakness 15: a pattern that would take for ever elsewhere is decided at once", async () => {
+test("weakness 15: a pattern with exponential backtracking elsewhere is matched at once", async () => {
   const rule = await made<{ id: string }>("/rewrites", {
     name: "nested",
     direction: "request",
@@ -287,14 +287,14 @@ test("weakness 15: a pattern that would take for ever elsewhere is decided at on
   await api("DELETE", `/rewrites/${rule.id}`);
 });
 
-test("weakness 16: no rule reads a file outside of the directories that are meant for it", async () => {
+test("weakness 16: no rule reads a file outside of the allowed directories", async () => {
   for (const file of ["/etc/passwd", "../../../../../../etc/passwd"]) {
     const { id } = await made<{ id: string }>("/mocks", {
       name: "passwd",
       condition: { type: "url_pattern", pattern: "/passwd" },
       response: { status_code: 200, body_file: file },
     });
-    const response = await ask("/passwd");
+    const response = await send("/passwd");
     assert.equal(response.status, 500);
     assert.doesNotMatch(response.body.toString(), /root:/);
     await api("DELETE", `/mocks/${id}`);
@@ -308,7 +308,7 @@ test("weakness 16: no rule reads a file outside of the directories that are mean
   assert.equal(mapped.status, 400, JSON.stringify(mapped.value));
 });
 
-test("weakness 17: all sessions are listed, with how many requests they have", async () => {
+test("weakness 17: all sessions are listed, with their number of requests", async () => {
   const before = await weir.get<CaptureSession[]>("/sessions");
   const made17 = await made<{ id: string }>("/sessions", { name: "another" });
   const sessions = await weir.get<CaptureSession[]>("/sessions");
@@ -317,7 +317,7 @@ test("weakness 17: all sessions are listed, with how many requests they have", a
   assert.ok(sessions.some(({ request_count }) => request_count > 1000));
 });
 
-test("weakness 18: an empty collection can be switched", async () => {
+test("weakness 18: an empty collection can be disabled", async () => {
   const { id } = await made<{ id: string }>("/mocks/collections", { name: "empty" });
   assert.deepEqual(await made(`/mocks/collections/${id}/toggle`, { enabled: false }), {
     id,
@@ -326,7 +326,7 @@ test("weakness 18: an empty collection can be switched", async () => {
   });
 });
 
-test("weakness 19: what the API takes and gives has one form, where others had two", async () => {
+test("weakness 19: input and output of the API have one form, where others had two", async () => {
   const sequence = {
     name: "in turn",
     condition: { type: "url_pattern", pattern: "/in-turn" },
@@ -343,7 +343,7 @@ test("weakness 19: what the API takes and gives has one form, where others had t
   const shown = await weir.get<MockRule>(`/mocks/${id}`);
   await made(`/mocks/${id}`, shown, "PUT");
   const statuses: number[] = [];
-  for (let at = 0; at < 3; at++) statuses.push((await ask("/in-turn")).status);
+  for (let at = 0; at < 3; at++) statuses.push((await send("/in-turn")).status);
   assert.deepEqual(statuses, [201, 202, 201]);
   await made(`/mocks/${id}`, { ...shown, response_config: { type: "single", response: { status_code: 203 } } }, "PUT");
   const [version] = await weir.get<MockVersion[]>(`/mocks/${id}/versions`);
@@ -351,16 +351,16 @@ test("weakness 19: what the API takes and gives has one form, where others had t
   await api("DELETE", `/mocks/${id}`);
 });
 
-test("weakness 20: taking the first parameter out of a query leaves a query", async () => {
+test("weakness 20: removing the first query parameter keeps a valid query", async () => {
   const rule = await made<{ id: string }>("/rewrites", {
     name: "without token",
     direction: "request",
     condition: { type: "url_pattern", pattern: "/query-rule" },
     rewrites: [{ type: "remove_query_param", name: "token" }],
   });
-  await ask("/query-rule?token=1&page=2");
+  await send("/query-rule?token=1&page=2");
   assert.equal(received.findLast(({ url }) => url.startsWith("/query-rule"))?.url, "/query-rule?page=2");
-  await ask("/query-rule?token=1");
+  await send("/query-rule?token=1");
   assert.equal(received.findLast(({ url }) => url.startsWith("/query-rule"))?.url, "/query-rule");
   await api("DELETE", `/rewrites/${rule.id}`);
 });

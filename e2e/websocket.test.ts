@@ -25,11 +25,11 @@ let weir: Weir;
 let origin: Server;
 let port = 0;
 
-/** What the origin does with a connection, by path. */
+/** The origin's behaviour for a connection, by path. */
 const serving: Record<string, (socket: WebSocket) => void> = {
   "/echo": (socket) => socket.on("message", (data, isBinary) => socket.send(data, { binary: isBinary })),
 };
-/** What the origin does with the raw socket behind a handshake, by path. */
+/** The origin's behaviour for the raw socket after a handshake, by path. */
 const raw: Record<string, (socket: Duplex) => void> = {};
 const HANDSHAKE = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n";
 
@@ -72,7 +72,7 @@ before(async () => {
 });
 after(() => cleanups.run());
 
-/** One Python of possibly several has the module. */
+/** One of several installed Pythons may have the module. */
 function websocketsSkip(): { readonly path: string; readonly skip: string | false } {
   for (const path of [peer("python3").path, "/usr/bin/python3"]) {
     if (path !== "" && spawnSync(path, ["-c", "import websockets"]).status === 0) return { path, skip: false };
@@ -83,7 +83,7 @@ function websocketsSkip(): { readonly path: string; readonly skip: string | fals
   return { path: "", skip };
 }
 
-/** Reaches its targets by CONNECT through Weir, over TLS that trusts it. */
+/** Connects to its targets by CONNECT through Weir, over TLS that trusts it. */
 class TunnelAgent extends Agent {
   readonly #weir: Weir;
 
@@ -104,7 +104,7 @@ class TunnelAgent extends Agent {
       const secure = connectTls({ socket, servername: "localhost", ca: this.#weir.caPem });
       callback?.(null, secure);
     });
-    // Given by the callback once the tunnel is there.
+    // Passed to the callback once the tunnel is open.
     return undefined as unknown as Duplex;
   }
 }
@@ -138,7 +138,7 @@ async function messagesOf(id: string, count: number, query = ""): Promise<WsMess
   );
 }
 
-test("10,000 messages each way over TLS and compressed arrive in their order, and all are stored", async () => {
+test("10,000 messages each way over TLS and compressed arrive in order, and all are stored", async () => {
   const COUNT = 10_000;
   const client = await open("/echo", { perMessageDeflate: { threshold: 0 } });
   let arrived = 0;
@@ -168,7 +168,7 @@ test("10,000 messages each way over TLS and compressed arrive in their order, an
   client.terminate();
 });
 
-test("Python's websockets talks through Weir, compressed as it does by itself", { skip: python.skip }, async () => {
+test("Python's websockets works through Weir, with its default compression", { skip: python.skip }, async () => {
   const SCRIPT = `
 import asyncio, socket, ssl, sys, websockets
 proxy, port, ca = int(sys.argv[1]), sys.argv[2], sys.argv[3]
@@ -201,7 +201,7 @@ asyncio.run(talk())
   assert.equal(Buffer.from(joined?.raw_base64 ?? "", "base64").toString(), "in parts");
 });
 
-test("Chromium talks through Weir, and its messages are read", { skip: browser.skip }, async () => {
+test("Chromium's WebSocket works through Weir, and its messages are recorded", { skip: browser.skip }, async () => {
   const home = await workDirectory(cleanups);
   const instance = await chromium.launch({
     executablePath: browser.path,
@@ -238,7 +238,7 @@ test("Chromium talks through Weir, and its messages are read", { skip: browser.s
   );
 });
 
-test("curl, which knows no WebSocket, gets the frames as they are", { skip: curl.skip }, async () => {
+test("curl, which does not support WebSocket, gets the frames unchanged", { skip: curl.skip }, async () => {
   const bytes = Buffer.concat([
     frameBytes({ opcode: 1, payload: Buffer.from("raw") }),
     frameBytes({ opcode: 8, payload: closePayload(1000, "") }),
@@ -262,7 +262,7 @@ test("curl, which knows no WebSocket, gets the frames as they are", { skip: curl
   ];
   const key = ["-H", "Sec-WebSocket-Version: 13", "-H", "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==", "-m", "5"];
   const exit = await runProcess(curl.path, [...args, ...key, `https://localhost:${port}/raw`]);
-  // Its output is read as UTF-8, which the first byte of a frame is not.
+  // Its output is decoded as UTF-8, but the first byte of a frame is not UTF-8.
   assert.ok(exit.stdout.includes("\u0003raw"), `${exit.code} ${exit.stderr}`);
   const { id } = await connectionOf("/raw");
   assert.deepEqual(
@@ -271,7 +271,7 @@ test("curl, which knows no WebSocket, gets the frames as they are", { skip: curl
   );
 });
 
-test("servers that break the protocol, lie about lengths or send bombs harm nobody", async () => {
+test("servers that violate the protocol, announce wrong lengths or send compression bombs affect nothing else", async () => {
   const bomb = frameBytes({
     opcode: 1,
     reserved: 4,
@@ -299,9 +299,9 @@ test("servers that break the protocol, lie about lengths or send bombs harm nobo
       socket.write(bytes);
     };
     const got = await rawClient(`/hostile/${name}`, bytes.length);
-    assert.deepEqual(got, bytes, "its bytes pass as they are");
-    const { problem: told } = await connectionOf(`/hostile/${name}`, (one) => one.problem !== null);
-    assert.match(told ?? "", problem);
+    assert.deepEqual(got, bytes, "its bytes pass unchanged");
+    const { problem: reported } = await connectionOf(`/hostile/${name}`, (one) => one.problem !== null);
+    assert.match(reported ?? "", problem);
   }
   raw["/hostile/bomb"] = (socket) => {
     socket.write(`${HANDSHAKE}Sec-WebSocket-Extensions: permessage-deflate\r\n\r\n`);
@@ -319,7 +319,7 @@ test("servers that break the protocol, lie about lengths or send bombs harm nobo
   client.terminate();
 });
 
-/** A client without a codec: gives the bytes behind the answer's head once there are so many. */
+/** A client without a codec: returns the bytes after the response's head once there are so many. */
 async function rawClient(path: string, count: number): Promise<Buffer> {
   const agent = new TunnelAgent(weir);
   const socket = await new Promise<Duplex>((resolve, reject) => {

@@ -8,7 +8,7 @@ import type { Exit, Origin, TemporaryDirectory } from "@headworks/testkit";
 import { Cleanups, LOCAL_NAMES, MAIN, originAuthority, startWeir, workDirectory } from "./rig.ts";
 import type { Weir } from "./rig.ts";
 
-// Programs that know nothing of Weir are captured by nothing but the environment that `weir run` gives them.
+// Programs without any setting for Weir are captured only by the environment of `weir run`.
 
 const cleanups = new Cleanups();
 let origin: Origin;
@@ -17,7 +17,7 @@ before(async () => {
   directory = await workDirectory(cleanups);
   const tls = { authority: originAuthority, names: LOCAL_NAMES };
   origin = cleanups.use(
-    await startOrigin({ tls, handler: (request, response) => response.end(`answer to ${request.url}`) }),
+    await startOrigin({ tls, handler: (request, response) => response.end(`response to ${request.url}`) }),
   );
   await writeFile(directory.file("origins.pem"), originAuthority.certificatePem);
   await writeFile(directory.file("Get.java"), JAVA);
@@ -25,7 +25,7 @@ before(async () => {
 after(() => cleanups.run());
 
 const PYTHON = "import sys, urllib.request; sys.stdout.write(urllib.request.urlopen(sys.argv[1]).read().decode())";
-const NODE = "fetch(process.argv[1]).then((answer) => answer.text()).then((text) => process.stdout.write(text))";
+const NODE = "fetch(process.argv[1]).then((response) => response.text()).then((text) => process.stdout.write(text))";
 const JAVA = `import java.net.URI;
 import java.net.http.*;
 
@@ -54,12 +54,12 @@ interface Har {
   };
 }
 
-/** Starts each of the programs that it is given, and says how they ended. */
+/** Starts each of the given programs, and reports their exit codes. */
 const EACH = `const { spawnSync } = require("node:child_process");
 const ends = JSON.parse(process.argv[1]).map(([path, ...args]) => spawnSync(path, args, { encoding: "utf8" }));
 process.stdout.write(JSON.stringify(ends));`;
 
-/** What the program says of its environment; it sends nothing, and has a code of its own. */
+/** Prints its environment and sends nothing, with an exit code of its own. */
 const SHOW = `console.log(JSON.stringify([process.env.NODE_COMPILE_CACHE, process.env.XDG_CACHE_HOME]));
 process.exitCode = 37;`;
 
@@ -78,7 +78,7 @@ async function weirRun(
   return { exit, entries: (JSON.parse(await readFile(har, "utf8")) as Har).log.entries };
 }
 
-/** A folder for caches in which Weir finds what other tests made of its sources, so that it does not make it anew. */
+/** A cache folder filled by other tests, so that Weir need not compile its sources again. */
 async function cacheHome(): Promise<string> {
   const home = directory.file("cache");
   await mkdir(join(home, "weir"), { recursive: true });
@@ -87,7 +87,7 @@ async function cacheHome(): Promise<string> {
   return home;
 }
 
-describe("weir run with programs that are told nothing", () => {
+describe("weir run with programs without settings", () => {
   const programs = PROGRAMS.map(([name, args]) => {
     const { path, skip } = name === "node" ? { path: process.execPath, skip: false } : peer(name);
     return { name, skip, command: (url: string): string[] => [path, ...args(url)] };
@@ -105,13 +105,13 @@ describe("weir run with programs that are told nothing", () => {
   });
 
   for (const { name, skip } of programs) {
-    test(`weir run captures ${name} without a word to it`, { skip }, () => {
+    test(`weir run captures ${name} without any setting`, { skip }, () => {
       const end = ends.get(name);
-      assert.deepEqual([end?.status, end?.stdout], [0, `answer to /run-${name}?x=1`], end?.stderr);
+      assert.deepEqual([end?.status, end?.stdout], [0, `response to /run-${name}?x=1`], end?.stderr);
       const own = ran.entries.filter(({ request }) => request.url === urlOf(name));
       assert.deepEqual(
         own.map(({ response }) => [response.status, response.content.text]),
-        [[200, `answer to /run-${name}?x=1`]],
+        [[200, `response to /run-${name}?x=1`]],
       );
     });
   }
@@ -125,18 +125,18 @@ describe("weir run with a program that sends nothing", () => {
     ran = await weirRun("none", { NODE_COMPILE_CACHE: "", XDG_CACHE_HOME: home }, process.execPath, "-e", SHOW);
   });
 
-  test("weir run ends with the code of the program, and its report is empty", () => {
+  test("weir run exits with the program's code, and its report is empty", () => {
     assert.equal(ran.exit.code, 37, ran.exit.stderr);
     assert.deepEqual(ran.entries, []);
   });
 
-  test("a program that weir run starts does not find Weir's own compile cache in its environment", () => {
+  test("a program under weir run does not get Weir's compile cache in its environment", () => {
     assert.deepEqual(JSON.parse(ran.exit.stdout), ["", home]);
     assert.ok(readdirSync(join(home, "weir", "compile-cache")).length > 0, "Weir had a cache of its own");
   });
 });
 
-describe("weir run in a Weir that others use", () => {
+describe("weir run with a Weir that has other clients", () => {
   let weir: Weir;
   before(async () => {
     weir = cleanups.use(await startWeir());
@@ -154,7 +154,7 @@ describe("weir run in a Weir that others use", () => {
     return entries.map(({ request }) => new URL(request.url).pathname);
   };
 
-  /** Sends as fast as it can on several connections until it is told to stop; gives how many were answered. */
+  /** Sends as fast as possible on several connections until stopped; returns the number of responses. */
   function foreignLoad(): { readonly stop: () => Promise<number> } {
     let isFinished = false;
     let sent = 0;
@@ -178,7 +178,7 @@ describe("weir run in a Weir that others use", () => {
   const [curl, python] = [peer("curl"), peer("python3")];
   const skip = curl.skip || python.skip;
   test(
-    "reports of runs hold their programs and children alone, under load of others, which stays where it is",
+    "reports of runs have only their programs and child processes, under load of others, which is unaffected",
     { skip },
     async () => {
       const before = (await sessions()).find(({ is_current: isCurrent }) => isCurrent);
@@ -201,11 +201,11 @@ describe("weir run in a Weir that others use", () => {
           },
         );
         assert.equal(exit.code, 0, exit.stderr);
-        const responses = ["curl", "socks", "node", "python"].map((client) => `answer to /${name}-${client}`);
+        const responses = ["curl", "socks", "node", "python"].map((client) => `response to /${name}-${client}`);
         assert.equal(exit.stdout, responses.join("\n"), exit.stderr);
         const { log } = JSON.parse(await readFile(har, "utf8")) as Har;
         const urls = log.entries.map(({ request }) => request.url);
-        // Through SOCKS5 there is nothing but the tunnel.
+        // Through SOCKS5 there is only the tunnel.
         assert.deepEqual(
           urls.filter((each) => each !== `https://localhost:${origin.port}/`),
           ["curl", "node", "python"].map(url),

@@ -7,7 +7,7 @@ import type { Weir } from "../rig.ts";
 import { readResponse, readHead, valueOf } from "./wire.ts";
 import type { Head } from "./wire.ts";
 
-// Where absolute targets lead, and what the origin is told of them.
+// The destinations of absolute targets, and the Host that the origin gets.
 
 const cleanups = new Cleanups();
 const heads: Head[] = [];
@@ -29,7 +29,7 @@ before(async () => {
 });
 after(() => cleanups.run());
 
-/** `4` and `6` stand for the origins' ports. */
+/** `4` and `6` are the origins' ports. */
 const TARGETS: readonly [target: string, line: string, host: string, url: string][] = [
   ["http://127.0.0.1:{4}/x", "/x", "127.0.0.1:{4}", "http://127.0.0.1:{4}/x"],
   ["HTTP://LocalHost:{4}/X", "/X", "LocalHost:{4}", "http://localhost:{4}/X"],
@@ -43,7 +43,7 @@ const TARGETS: readonly [target: string, line: string, host: string, url: string
 ];
 
 for (const [target, path, host, url] of TARGETS) {
-  test(`the target ${target} leads to the origin with its own Host`, async () => {
+  test(`the target ${target} reaches the origin with its own Host`, async () => {
     const filled = (text: string): string => text.replace("{4}", String(four.port)).replace("{6}", String(six.port));
     await using client = await rawClient(weir.proxyPort);
     heads.length = 0;
@@ -61,11 +61,11 @@ for (const [target, path, host, url] of TARGETS) {
     ]);
     const entry = await waitUntil(async () => (await weir.entries()).find(({ seq }) => seq > last));
     if (url !== "") assert.equal(entry.request.url, filled(url));
-    assert.ok(!JSON.stringify(await weir.entries()).includes("secret"), "credentials of a URL are nobody's business");
+    assert.ok(!JSON.stringify(await weir.entries()).includes("secret"), "credentials of a URL are not stored");
   });
 }
 
-test("OPTIONS without a path asks about the whole server", async () => {
+test("OPTIONS without a path addresses the whole server", async () => {
   await using client = await rawClient(weir.proxyPort);
   heads.length = 0;
   await client.write(`OPTIONS http://localhost:${four.port} HTTP/1.1\r\nHost: x\r\n\r\n`);
@@ -73,7 +73,7 @@ test("OPTIONS without a path asks about the whole server", async () => {
   assert.equal(heads[0]?.start, "OPTIONS * HTTP/1.1");
 });
 
-test("inside a tunnel, * and an absolute target work too, and the tunnel decides where they go", async () => {
+test("inside a tunnel, * and absolute targets work too, and go to the tunnel's target", async () => {
   const client = proxyClient(weir.proxyPort, { ca: weir.caPem });
   for (const [line, path] of [
     ["OPTIONS *", "*"],
@@ -89,7 +89,7 @@ test("inside a tunnel, * and an absolute target work too, and the tunnel decides
   assert.equal(valueOf(heads[0]?.fields ?? [], "host"), "elsewhere.invalid");
 });
 
-test("a client of HTTP/1.0 without Host is given the one of its target", async () => {
+test("a client of HTTP/1.0 without Host gets its target as Host", async () => {
   await using client = await rawClient(weir.proxyPort);
   heads.length = 0;
   await client.write(`GET http://localhost:${four.port}/old HTTP/1.0\r\n\r\n`);
@@ -99,7 +99,7 @@ test("a client of HTTP/1.0 without Host is given the one of its target", async (
   await client.collect();
 });
 
-test("an origin on IPv6 is reached with TLS, its address proven by the certificate", async () => {
+test("an origin on IPv6 is reached with TLS, and its certificate is verified for the address", async () => {
   await using server = await startRawServer(serve, { host: "::1", tls: credentials(originAuthority, LOCAL_NAMES) });
   const client = proxyClient(weir.proxyPort, { ca: weir.caPem });
   assert.equal((await client.fetch(`https://[::1]:${server.port}/six`)).status, 200);

@@ -57,11 +57,11 @@ const chunkShapes: Case[] = [
 
 const trailers: Case[] = [
   one(
-    "trailers of an answer",
+    "trailers of a response",
     {},
     streamed("HTTP/1.1 200 OK\r\nTrailer: X-Sum", "body", [2], "X-Sum: 1\r\nx-other:  v \r\n"),
   ),
-  one("trailers nobody announced", {}, streamed("HTTP/1.1 200 OK", "body", [2], "X-Sum: 1\r\n")),
+  one("unannounced trailers", {}, streamed("HTTP/1.1 200 OK", "body", [2], "X-Sum: 1\r\n")),
   one("repeated trailers", {}, streamed("HTTP/1.1 200 OK", "body", [4], "A: 1\r\na: 2\r\nA:\r\n")),
   one("trailers behind an empty body", {}, streamed("HTTP/1.1 200 OK", "", [1], "X-Sum: 0\r\n")),
   one("a trailer of 10 KB", {}, streamed("HTTP/1.1 200 OK", "x", [1], `X-Sum: ${"s".repeat(10_000)}\r\n`)),
@@ -186,8 +186,8 @@ const sizes = SIZES.flatMap((size) => {
   const body = pattern(size);
   const lengthField = `Content-Length: ${size}`;
   return [
-    one(`an answer of ${size} bytes`, {}, sized("HTTP/1.1 200 OK", body)),
-    one(`a chunked answer of ${size} bytes`, {}, streamed("HTTP/1.1 200 OK", body, [size < 5000 ? size : 8192])),
+    one(`a response of ${size} bytes`, {}, sized("HTTP/1.1 200 OK", body)),
+    one(`a chunked response of ${size} bytes`, {}, streamed("HTTP/1.1 200 OK", body, [size < 5000 ? size : 8192])),
     one(`a request of ${size} bytes`, { method: "POST", fields: [lengthField], body }),
     one(`a chunked request of ${size} bytes`, {
       method: "POST",
@@ -205,9 +205,9 @@ const trickles: Case[] = [
     body: pattern(20),
     pieceBytes: 1,
   }),
-  one("an answer byte by byte", {}, { bytes: sized("HTTP/1.1 200 OK\r\nX-A: b", pattern(60)), pieceBytes: 1 }),
+  one("a response byte by byte", {}, { bytes: sized("HTTP/1.1 200 OK\r\nX-A: b", pattern(60)), pieceBytes: 1 }),
   one(
-    "an answer in pieces of 1,000 bytes",
+    "a response in pieces of 1,000 bytes",
     {},
     { bytes: sized("HTTP/1.1 200 OK", pattern(100_000)), pieceBytes: 1000 },
   ),
@@ -220,20 +220,25 @@ const trickles: Case[] = [
 ];
 
 const get = (path: string, bytes: Buffer | string = OK, closes?: true): Step => ({
-  ask: { path },
-  tell: { bytes, ...(closes ? { closes } : {}) },
+  request: { path },
+  response: { bytes, ...(closes ? { closes } : {}) },
 });
 const post = (path: string, body: Buffer): Step => ({
-  ask: { path, method: "POST", fields: [`Content-Length: ${body.length}`], body },
-  tell: { bytes: sized("HTTP/1.1 200 OK", body) },
+  request: { path, method: "POST", fields: [`Content-Length: ${body.length}`], body },
+  response: { bytes: sized("HTTP/1.1 200 OK", body) },
 });
 const headStep: Step = {
-  ask: { method: "HEAD", path: "/head" },
-  tell: { bytes: "HTTP/1.1 200 OK\r\nContent-Length: 77\r\n\r\n" },
+  request: { method: "HEAD", path: "/head" },
+  response: { bytes: "HTTP/1.1 200 OK\r\nContent-Length: 77\r\n\r\n" },
 };
 const chunkedStep: Step = {
-  ask: { method: "PUT", path: "/chunked", fields: ["Transfer-Encoding: chunked"], body: chunked(pattern(5000), [999]) },
-  tell: { bytes: streamed("HTTP/1.1 201 Created", pattern(5000), [1234], "T: 1\r\n") },
+  request: {
+    method: "PUT",
+    path: "/chunked",
+    fields: ["Transfer-Encoding: chunked"],
+    body: chunked(pattern(5000), [999]),
+  },
+  response: { bytes: streamed("HTTP/1.1 201 Created", pattern(5000), [1234], "T: 1\r\n") },
 };
 const mixed = [
   get("/1"),
@@ -249,21 +254,21 @@ const mixed = [
 const sequences: Case[] = [
   { name: "eight different exchanges", steps: mixed },
   {
-    name: "thirty small ones",
+    name: "thirty small exchanges",
     steps: Array.from({ length: 30 }, (_, index) => get(`/${index}`, sized("HTTP/1.1 200 OK", `n${index}`))),
   },
   {
-    name: "a last one that ends with the connection",
+    name: "a last response that ends with the connection",
     steps: [get("/1"), get("/2"), get("/3", "HTTP/1.1 200 OK\r\n\r\nlast", true)],
   },
   {
-    name: "a last one with Connection: close",
+    name: "a last response with Connection: close",
     steps: [get("/1"), get("/2", "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok", true)],
   },
 ];
 const pipelined: Case[] = [
   {
-    name: "ten small ones",
+    name: "ten small exchanges",
     pipelined: true,
     steps: Array.from({ length: 10 }, (_, index) => get(`/${index}`, sized("HTTP/1.1 200 OK", `n${index}`))),
   },
@@ -274,7 +279,7 @@ const pipelined: Case[] = [
   },
   { name: "eight different exchanges", pipelined: true, steps: mixed },
   {
-    name: "large answers",
+    name: "large responses",
     pipelined: true,
     steps: [1, 2, 3].map((index) => get(`/${index}`, sized("HTTP/1.1 200 OK", pattern(700_000 + index)))),
   },
@@ -283,12 +288,12 @@ const pipelined: Case[] = [
 export const framingGroups: readonly Group[] = [
   { name: "chunk shapes", cases: chunkShapes },
   { name: "trailers", cases: trailers },
-  { name: "answers without a body", cases: withoutBody },
-  { name: "informational answers and Expect", cases: interim },
-  { name: "answers until the connection ends", cases: untilClose },
+  { name: "responses without a body", cases: withoutBody },
+  { name: "informational responses and Expect", cases: interim },
+  { name: "responses until the connection ends", cases: untilClose },
   { name: "clients of HTTP/1.0", cases: old },
   { name: "body sizes", cases: sizes },
-  { name: "trickles", cases: trickles },
+  { name: "slow bodies", cases: trickles },
   { name: "sequences on one connection", cases: sequences },
   { name: "pipelining", cases: pipelined },
 ];

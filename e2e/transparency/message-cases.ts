@@ -97,7 +97,7 @@ const responseFieldCases: readonly (readonly [string, readonly string[]])[] = [
   ["authentication", ['WWW-Authenticate: Basic realm="a, b"', "WWW-Authenticate: Negotiate"]],
   ["Trailer announced but not sent", ["Trailer: X-Sum"]],
   [
-    "the fields a proxy might add itself",
+    "fields that a proxy might add",
     ["X-Weir-Error: not ours", "X-Cache: HIT", "Forwarded: for=x", "X-Forwarded-For: 1.2.3.4"],
   ],
 ];
@@ -119,7 +119,7 @@ const requestFieldCases: readonly (readonly [string, readonly string[]])[] = [
   ["conditions", ['If-None-Match: W/"a", "b"', "If-Modified-Since: Thu, 01 Jan 1970 00:00:00 GMT", "If-Match: *"]],
   ["authorization", ["Authorization: Basic dTpw", "Authorization: Bearer x"]],
   [
-    "what a proxy might add or take away",
+    "fields that a proxy might add or remove",
     ["X-Forwarded-For: 1.2.3.4", "Via: 1.0 other", "Forwarded: for=_a", "Max-Forwards: 10", "X-Real-IP: ::1"],
   ],
   ["Accept-Encoding", ["Accept-Encoding: gzip;q=0, br, zstd, *;q=0.1"]],
@@ -143,7 +143,7 @@ const requestFieldCases: readonly (readonly [string, readonly string[]])[] = [
     ],
   ],
   [
-    "an offer to upgrade that nobody takes",
+    "an ignored offer to upgrade",
     ["Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Key: x", "Sec-WebSocket-Version: 13"],
   ],
 ];
@@ -214,7 +214,7 @@ export const messageGroups: readonly Group[] = [
   { name: "methods", cases: methods },
   { name: "status codes", cases: statuses },
   { name: "reason phrases", cases: reasons },
-  { name: "fields of answers", cases: responseFields },
+  { name: "fields of responses", cases: responseFields },
   { name: "fields of requests", cases: requestFields },
   { name: "content codings", cases: encodings },
   { name: "ranges and redirects", cases: variety },

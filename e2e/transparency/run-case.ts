@@ -1,30 +1,30 @@
 import { createHash } from "node:crypto";
 import type { RawConnection } from "@headworks/testkit";
 import { bytesOf } from "./script.ts";
-import type { Ask, Case, Octets, Step } from "./script.ts";
+import type { ClientRequest, Case, Octets, Step } from "./script.ts";
 import { endToEnd, readResponse, readHead, readRequestBody, valueOf } from "./wire.ts";
 import type { Head, SeenResponse, SeenRequest } from "./wire.ts";
 
-/** Everything both ends saw of a case, in a form that can be compared and printed. */
+/** Everything that both ends saw of a case, in a form for comparison and printing. */
 export interface Outcome {
   readonly requests: readonly object[];
   readonly responses: readonly object[];
 }
 
-/** A way to the origin. */
-export interface Way {
-  /** What stands before the path in a request line. */
+/** A route to the origin. */
+export interface Route {
+  /** The text before the path in a request line. */
   readonly targetPrefix: string;
   readonly authority: string;
   readonly open: () => Promise<RawConnection>;
 }
 
-/** Plays the origin's part on its connections, one case at a time. */
+/** Acts as the origin on its connections, one case at a time. */
 export class ScriptedOrigin {
   #steps: readonly Step[] = [];
   #seen: SeenRequest[] = [];
 
-  /** The following requests, on whatever connection, are for these steps; gives the list of those that will be seen. */
+  /** The next requests, on any connection, use these steps; returns the list that will receive them. */
   expect(steps: readonly Step[]): readonly SeenRequest[] {
     this.#steps = steps;
     this.#seen = [];
@@ -35,18 +35,18 @@ export class ScriptedOrigin {
     try {
       for (;;) {
         const head = await readHead(connection);
-        // A connection may wait for its client to come back, with another case.
+        // A kept connection may be reused by another case.
         const seen = this.#seen;
         const step = this.#steps[Number(valueOf(head.fields, "x-step"))];
         if (!step) throw new Error("a request that no step sends");
-        const { tell } = step;
-        if (tell.early !== undefined) await send(connection, tell.early, undefined);
-        seen.push(await readRequestBody(connection, tell.ignoresBody ? withoutFraming(head) : head));
-        await send(connection, tell.bytes, tell.pieceBytes);
-        if (tell.closes) return;
+        const { response } = step;
+        if (response.early !== undefined) await send(connection, response.early, undefined);
+        seen.push(await readRequestBody(connection, response.ignoresBody ? withoutFraming(head) : head));
+        await send(connection, response.bytes, response.pieceBytes);
+        if (response.closes) return;
       }
     } catch (error) {
-      // The end of the connection is the regular end of its script.
+      // The connection ends normally after its script.
       if (!connection.ended) throw error;
     }
   };
@@ -66,42 +66,42 @@ async function send(connection: RawConnection, octets: Octets, pieceBytes: numbe
   }
 }
 
-/** Sends a case's requests one way and tells what both ends saw. */
-export async function runCase(each: Case, origin: ScriptedOrigin, way: Way): Promise<Outcome> {
+/** Sends a case's requests on one route and returns what both ends saw. */
+export async function runCase(each: Case, origin: ScriptedOrigin, route: Route): Promise<Outcome> {
   const requests = origin.expect(each.steps);
-  await using connection = await way.open();
+  await using connection = await route.open();
   const responses: SeenResponse[] = [];
   if (each.pipelined) {
-    const all = each.steps.map(({ ask }, index) =>
-      Buffer.concat([headBytes(ask, index, way), bytesOf(ask.body ?? "")]),
+    const all = each.steps.map(({ request }, index) =>
+      Buffer.concat([headBytes(request, index, route), bytesOf(request.body ?? "")]),
     );
     await connection.write(Buffer.concat(all));
   }
-  for (const [index, { ask }] of each.steps.entries()) {
-    const body = bytesOf(ask.body ?? "");
+  for (const [index, { request }] of each.steps.entries()) {
+    const body = bytesOf(request.body ?? "");
     if (!each.pipelined) {
-      const head = headBytes(ask, index, way);
-      await send(connection, ask.waits ? head : Buffer.concat([head, body]), ask.pieceBytes);
+      const head = headBytes(request, index, route);
+      await send(connection, request.waits ? head : Buffer.concat([head, body]), request.pieceBytes);
     }
-    const onContinue = ask.waits ? async (): Promise<void> => await connection.write(body) : undefined;
-    responses.push(await readResponse(connection, ask.method ?? "GET", onContinue));
+    const onContinue = request.waits ? async (): Promise<void> => await connection.write(body) : undefined;
+    responses.push(await readResponse(connection, request.method ?? "GET", onContinue));
   }
-  if (connection.unreadBytes > 0) throw new Error(`${connection.unreadBytes} bytes too many behind the last answer`);
+  if (connection.unreadBytes > 0) throw new Error(`${connection.unreadBytes} surplus bytes after the last response`);
   return { requests: requests.map(comparableRequest), responses: responses.map(comparableResponse) };
 }
 
-function headBytes(ask: Ask, index: number, way: Way): Buffer {
-  const { method = "GET", path = "/", version = "HTTP/1.1", fields = [] } = ask;
+function headBytes(request: ClientRequest, index: number, route: Route): Buffer {
+  const { method = "GET", path = "/", version = "HTTP/1.1", fields = [] } = request;
   const lines = [
-    `${method} ${way.targetPrefix}${path} ${version}`,
-    `Host: ${way.authority}`,
+    `${method} ${route.targetPrefix}${path} ${version}`,
+    `Host: ${route.authority}`,
     `X-Step: ${index}`,
     ...fields,
   ];
   return Buffer.from(`${lines.join("\r\n")}\r\n\r\n`, "latin1");
 }
 
-/** Proxies speak their own version (RFC 9110, 6.2), so the version is no part of what must be equal. */
+/** Proxies send their own version (RFC 9110, 6.2), so the version is not compared. */
 function comparableRequest({ line, fields, framing, body, trailers }: SeenRequest): object {
   return { line: line.replace(/ HTTP\/1\.[01]$/, ""), fields: endToEnd(fields), framing, body: digest(body), trailers };
 }
@@ -111,7 +111,7 @@ function comparableResponse({ interim, status, reason, fields, framing, body, tr
   return { early, status, reason, fields: endToEnd(fields), framing, body: digest(body), trailers };
 }
 
-/** Short bodies as they are, long ones by size and hash: a difference must stay readable. */
+/** Short bodies as they are, long ones by size and hash, to keep differences readable. */
 function digest(body: Buffer): string {
   if (body.length <= 200) return body.toString("latin1");
   return `${body.length} bytes ${createHash("sha256").update(body).digest("hex").slice(0, 16)}`;

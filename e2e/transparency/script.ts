@@ -1,48 +1,48 @@
 /** Latin-1 text or bytes. */
 export type Octets = string | Buffer;
 
-/** What a client sends: the rest of the head is made by the way it takes. */
-export interface Ask {
+/** A client's request; the route adds the rest of the head. */
+export interface ClientRequest {
   readonly method?: string;
-  /** Path and query, or a whole target for the forms that have none. */
+  /** Path and query, or a whole target for other forms. */
   readonly path?: string;
   readonly version?: "HTTP/1.1" | "HTTP/1.0";
-  /** Lines `Name: value`, sent behind Host. */
+  /** Lines `Name: value`, sent after Host. */
   readonly fields?: readonly string[];
-  /** Bytes behind the head, chunk framing included. */
+  /** Bytes after the head, including chunk framing. */
   readonly body?: Octets;
   /** Waits for 100 (Continue) before it sends the body. */
   readonly waits?: true;
-  /** Sends in pieces of this size. */
+  /** Size of the pieces in which it is sent. */
   readonly pieceBytes?: number;
 }
 
-/** What an origin sends when it has read a request. */
-export interface Tell {
+/** An origin's response to a request. */
+export interface OriginResponse {
   /** Heads and body as bytes. */
   readonly bytes: Octets;
   /** Sent as soon as the head was read, such as 100 (Continue). */
   readonly early?: Octets;
-  /** Answers without reading the body. */
+  /** Responds without reading the body. */
   readonly ignoresBody?: true;
-  /** Closes behind the answer. */
+  /** Closes after the response. */
   readonly closes?: true;
   readonly pieceBytes?: number;
 }
 
 /** One exchange that must look the same with and without Weir. */
 export interface Step {
-  readonly ask: Ask;
-  readonly tell: Tell;
+  readonly request: ClientRequest;
+  readonly response: OriginResponse;
 }
 
 /** A named sequence of exchanges on one connection. */
 export interface Case {
   readonly name: string;
   readonly steps: readonly Step[];
-  /** All requests leave before the first answer is read. */
+  /** All requests are sent before the first response is read. */
   readonly pipelined?: true;
-  /** Only makes sense in absolute form; inside a tunnel there is no such target. */
+  /** Only for the absolute form, which does not exist inside a tunnel. */
   readonly onlyPlain?: true;
 }
 
@@ -56,19 +56,19 @@ export const bytesOf = (octets: Octets): Buffer =>
 
 export const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-/** A case of one exchange. */
-export function one(name: string, ask: Ask, tell: Tell | Octets = OK): Case {
-  const whole = typeof tell === "string" || Buffer.isBuffer(tell) ? { bytes: tell } : tell;
-  return { name, steps: [{ ask, tell: whole }] };
+/** A case with one exchange. */
+export function one(name: string, request: ClientRequest, response: OriginResponse | Octets = OK): Case {
+  const whole = typeof response === "string" || Buffer.isBuffer(response) ? { bytes: response } : response;
+  return { name, steps: [{ request, response: whole }] };
 }
 
-/** A head and a body that it announces with Content-Length. */
+/** A head and a body with its Content-Length. */
 export function sized(head: string, body: Octets): Buffer {
   const bytes = bytesOf(body);
   return Buffer.concat([bytesOf(`${head}\r\nContent-Length: ${bytes.length}\r\n\r\n`), bytes]);
 }
 
-/** The chunked form of a body; `sizes` are used in turn. */
+/** A body in chunks of the repeated `sizes`. */
 export function chunked(body: Octets, sizes: readonly number[] = [4096], trailers = ""): Buffer {
   const bytes = bytesOf(body);
   const pieces: Buffer[] = [];
@@ -85,7 +85,7 @@ export function streamed(head: string, body: Octets, sizes?: readonly number[], 
   return Buffer.concat([bytesOf(`${head}\r\nTransfer-Encoding: chunked\r\n\r\n`), chunked(body, sizes, trailers)]);
 }
 
-/** Bytes that repeat late and contain every value, so that a lost or doubled piece shows. */
+/** Bytes with a long period and all values, so that lost or doubled pieces are noticed. */
 export function pattern(sizeBytes: number): Buffer {
   const bytes = Buffer.allocUnsafe(sizeBytes);
   for (let at = 0; at < sizeBytes; at += 1) bytes[at] = (at * 31 + (at >> 8) * 17 + (at >> 16)) & 255;

@@ -8,12 +8,12 @@ import type { Entry, Weir } from "../rig.ts";
 import { framingGroups } from "./framing-cases.ts";
 import { messageGroups } from "./message-cases.ts";
 import { runCase, ScriptedOrigin } from "./run-case.ts";
-import type { Way } from "./run-case.ts";
+import type { Route } from "./run-case.ts";
 import type { Case, Group } from "./script.ts";
 import { targetGroups } from "./target-cases.ts";
 
-// What a client gets through Weir is what it gets without, and what an origin gets likewise, apart from the fields
-// that belong to one connection.
+// Clients and origins receive the same through Weir as without it, except for the fields
+// of one connection.
 
 const GROUPS: readonly Group[] = [...messageGroups, ...framingGroups, ...targetGroups];
 
@@ -31,7 +31,7 @@ before(async () => {
 });
 after(() => cleanups.run());
 
-function plainWays(): { direct: Way; through: Way } {
+function plainRoutes(): { direct: Route; through: Route } {
   const authority = `localhost:${plain.port}`;
   return {
     direct: { targetPrefix: "", authority, open: async () => await rawClient(plain.port) },
@@ -39,7 +39,7 @@ function plainWays(): { direct: Way; through: Way } {
   };
 }
 
-function secureWays(): { direct: Way; through: Way } {
+function secureRoutes(): { direct: Route; through: Route } {
   const authority = `localhost:${secure.port}`;
   const tls = { ca: originAuthority.certificatePem, servername: "localhost" };
   const client = proxyClient(weir.proxyPort, { ca: weir.caPem });
@@ -49,8 +49,11 @@ function secureWays(): { direct: Way; through: Way } {
   };
 }
 
-/** Runs a case without and with Weir; the sentence says what differs, undefined when nothing does. */
-async function difference(each: Case, { direct, through }: { direct: Way; through: Way }): Promise<string | undefined> {
+/** Runs a case without and with Weir; returns a description of the difference, or undefined. */
+async function difference(
+  each: Case,
+  { direct, through }: { direct: Route; through: Route },
+): Promise<string | undefined> {
   try {
     const wanted = await runCase(each, origin, direct);
     const got = await runCase(each, origin, through);
@@ -64,20 +67,20 @@ async function difference(each: Case, { direct, through }: { direct: Way; throug
 
 const shown = (outcome: object): string => JSON.stringify(outcome).slice(0, 3000);
 
-/** A tunnel that carries HTTP without TLS, as clients ask for that treat every proxy alike. */
-function tunnelWays(): { direct: Way; through: Way } {
+/** A tunnel with HTTP without TLS, for clients that use CONNECT with every proxy. */
+function tunnelRoutes(): { direct: Route; through: Route } {
   const authority = `localhost:${plain.port}`;
   const client = proxyClient(weir.proxyPort);
   const open = async (): Promise<RawConnection> => (await client.tunnel(authority)).connection;
-  return { direct: plainWays().direct, through: { targetPrefix: "", authority, open } };
+  return { direct: plainRoutes().direct, through: { targetPrefix: "", authority, open } };
 }
 
-function testGroups(kind: string, ways: () => { direct: Way; through: Way }): void {
+function testGroups(kind: string, routes: () => { direct: Route; through: Route }): void {
   for (const group of GROUPS) {
     void test(`${group.name} (${group.cases.length} cases) pass through ${kind} unchanged`, async () => {
       const differences: string[] = [];
       for (const each of group.cases) {
-        const found = await difference(each, ways());
+        const found = await difference(each, routes());
         if (found !== undefined) differences.push(found);
       }
       assert.equal(differences.length, 0, `${differences.length} of ${group.cases.length}\n${differences.join("\n")}`);
@@ -85,16 +88,16 @@ function testGroups(kind: string, ways: () => { direct: Way; through: Way }): vo
   }
 }
 
-testGroups("plain HTTP", plainWays);
-testGroups("intercepted TLS", secureWays);
+testGroups("plain HTTP", plainRoutes);
+testGroups("intercepted TLS", secureRoutes);
 
-test("there are at least 200 cases with names of their own", () => {
+test("there are at least 200 cases with unique names", () => {
   const names = GROUPS.flatMap(({ name, cases }) => cases.map((each) => `${name}: ${each.name}`));
   assert.ok(names.length >= 200, String(names.length));
   assert.equal(new Set(names).size, names.length);
 });
 
-test("every one of these exchanges is an entry without a failure", async () => {
+test("every one of these exchanges has an entry without a failure", async () => {
   const entries: Entry[] = [];
   await weir.waitForEntries(1);
   for (let offset = 0; ; offset += 1000) {
@@ -114,5 +117,5 @@ test("every one of these exchanges is an entry without a failure", async () => {
   }
 });
 
-// Some methods of the table do not look like HTTP at the start of a tunnel and are relayed: their entries are others.
-testGroups("plain HTTP inside CONNECT", tunnelWays);
+// Some methods do not look like HTTP at the start of a tunnel and are relayed: their entries differ.
+testGroups("plain HTTP inside CONNECT", tunnelRoutes);

@@ -3,16 +3,16 @@ import type { RawConnection } from "@headworks/testkit";
 /** Name and value pairs as received. */
 export type Pairs = readonly (readonly [name: string, value: string])[];
 
-/** A message head taken apart without any leniency. */
+/** A message head parsed without leniency. */
 export interface Head {
   readonly start: string;
   readonly fields: Pairs;
 }
 
-/** How a body was delimited. */
+/** The framing of a body. */
 export type Framing = "none" | "length" | "chunked" | "until-close";
 
-/** One answer as a client sees it. */
+/** A response as a client receives it. */
 export interface SeenResponse {
   readonly interim: readonly Head[];
   readonly status: number;
@@ -23,7 +23,7 @@ export interface SeenResponse {
   readonly trailers: Pairs;
 }
 
-/** One request as an origin sees it. */
+/** A request as an origin receives it. */
 export interface SeenRequest {
   readonly line: string;
   readonly fields: Pairs;
@@ -34,7 +34,7 @@ export interface SeenRequest {
 
 const TIMEOUT_MS = 20_000;
 
-/** Reads a head up to its empty line; latin1, so that every byte stays what it was. */
+/** Reads a head up to its empty line, as latin1 to keep all bytes. */
 export async function readHead(connection: RawConnection): Promise<Head> {
   const [start = "", ...lines] = (await connection.readUntil("\r\n\r\n", TIMEOUT_MS))
     .toString("latin1")
@@ -53,7 +53,7 @@ export function valueOf(fields: Pairs, lowerName: string): string | undefined {
   return fields.find(([name]) => name.toLowerCase() === lowerName)?.[1];
 }
 
-/** Reads one answer; `onContinue` is called for each 100. */
+/** Reads one response; `onContinue` is called for each 100. */
 export async function readResponse(
   connection: RawConnection,
   method: string,
@@ -82,7 +82,7 @@ function responseFraming(method: string, status: number, fields: Pairs): Framing
   return valueOf(fields, "content-length") === undefined ? "until-close" : "length";
 }
 
-/** Reads what follows a request head. */
+/** Reads the rest of a request after its head. */
 export async function readRequestBody(connection: RawConnection, head: Head): Promise<SeenRequest> {
   const { fields } = head;
   const isChunked = valueOf(fields, "transfer-encoding") !== undefined;
@@ -126,12 +126,12 @@ async function readChunks(connection: RawConnection): Promise<{ body: Buffer; tr
   }
 }
 
-/** Framing is compared as such: Transfer-Encoding itself is between two neighbours (RFC 9112, 6.1). */
+/** Framing is compared separately: Transfer-Encoding belongs to one hop (RFC 9112, 6.1). */
 const HOP_BY_HOP = /^(?:connection|keep-alive|proxy-.*|upgrade|transfer-encoding)$/i;
-/** Connection cannot take these away: a client would use that to strip what both ends rely on. */
+/** Connection cannot remove these fields: a client could remove fields that both ends rely on. */
 const PROTECTED = /^(?:authorization|content-length|cookie|forwarded|host|set-cookie|x-forwarded-.*)$/i;
 
-/** Fields without those that RFC 9110, 7.6.1 gives to one connection only. */
+/** Fields without those of one connection (RFC 9110, 7.6.1). */
 export function endToEnd(fields: Pairs): Pairs {
   const named = fields
     .filter(([name]) => name.toLowerCase() === "connection")
