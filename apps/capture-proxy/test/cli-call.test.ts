@@ -287,19 +287,19 @@ describe("a command as a request", () => {
     assert.equal((await call(["traffic", "list"])).stderr, "weir: query/q: bad query (VALIDATION_ERROR)\n");
   });
 
-  test("an answer that is no JSON and no Weir is named as such", async () => {
+  test("a response that is not JSON, or not from Weir, is reported as such", async () => {
     respond = (_request, response) =>
       response.writeHead(502, { "content-type": "text/html" }).end("<h1>Bad gateway</h1>\nmore");
-    assert.match((await call(["focus", "list"])).stderr, /The answer was 502: <h1>Bad gateway<\/h1>/);
+    assert.match((await call(["focus", "list"])).stderr, /The response was 502: <h1>Bad gateway<\/h1>/);
     respond = (_request, response) => response.writeHead(200).end("<h1>hello</h1>");
-    assert.match((await call(["focus", "list"])).stderr, /does not answer like Weir's API/);
+    assert.match((await call(["focus", "list"])).stderr, /does not respond like Weir's API/);
   });
 
-  test("a service that does not answer in time is given up", async () => {
+  test("a service that does not respond in time fails the command", async () => {
     respond = () => undefined;
     const { code, stderr } = await call(["focus", "list", "--timeout", "0.2"]);
     assert.equal(code, 1);
-    assert.match(stderr, /did not answer within 0.2 seconds/);
+    assert.match(stderr, /did not respond within 0.2 seconds/);
     server.closeAllConnections();
   });
 
@@ -395,7 +395,7 @@ describe("a command as a request", () => {
       [
         { "x-body-partial": "false", "x-body-undecodable": "true" },
         0,
-        /came as it was sent: it is not in the content/u,
+        /was written as sent: its content coding is unknown/u,
       ],
       [{ "x-body-partial": "true", "x-body-undecodable": "false" }, 0, /cut when it was stored/u],
       [{ "x-body-partial": "false", "x-body-undecodable": "false" }, 0, /^$/u],
@@ -429,7 +429,7 @@ describe("a command as a request", () => {
   });
 });
 
-test("without a service one sentence says how to start it", async () => {
+test("without a service, the message says how to start it", async () => {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
@@ -439,7 +439,7 @@ test("without a service one sentence says how to start it", async () => {
   assert.equal(code, 1);
   assert.equal(
     stderr,
-    `weir: No Weir answers at http://127.0.0.1:${port}: start it with \`weir serve\`, or name another address with --api-url or WEIR_API_URL\n`,
+    `weir: No Weir is running at http://127.0.0.1:${port}: start it with \`weir serve\`, or specify another address with --api-url or WEIR_API_URL\n`,
   );
 });
 

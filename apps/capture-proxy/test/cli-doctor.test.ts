@@ -111,7 +111,7 @@ test("the doctor of a running service", async (context) => {
     const { code, report, of } = await examine(served.dataDir, {}, served.api);
     await configure(true);
     assert.deepEqual([code, of("Interception")], [0, ["warn"]]);
-    assert.equal(report.checks.at(-1)?.detail, "is off, so HTTPS is tunnelled and not read");
+    assert.equal(report.checks.at(-1)?.detail, "is off: HTTPS is tunnelled");
   });
 
   await context.test("a service that signs with another CA than its files hold is not well", async () => {
@@ -120,8 +120,8 @@ test("the doctor of a running service", async (context) => {
     const { code, report, of } = await examine(served.dataDir, {}, served.api);
     assert.deepEqual([code, of("CA")], [1, ["ok", "fail"]]);
     const fault = report.checks.find(({ name, status }) => name === "CA" && status === "fail");
-    assert.match(fault?.detail ?? "", /signs with another than that of .*weir-ca\.pem: .*, fingerprint /);
-    assert.match(fault?.advice ?? "", /start it again/);
+    assert.match(fault?.detail ?? "", /signs with a CA other than .*weir-ca\.pem: .*, fingerprint /);
+    assert.match(fault?.advice ?? "", /restart it/);
   });
 
   await context.test("a database that lost its end is found", async () => {
@@ -192,7 +192,7 @@ test("a CA without its key, an expired one and one about to expire are told apar
   writeFileSync(key, keyPem, { mode: 0o600 });
   const late = await examine(directory.path);
   assert.deepEqual(late.of("CA"), ["fail"]);
-  assert.equal(late.report.checks.find(({ name }) => name === "CA")?.advice, "weir ca renew");
+  assert.equal(late.report.checks.find(({ name }) => name === "CA")?.advice, "run `weir ca renew`");
   rmSync(key);
   const keyless = await examine(directory.path);
   assert.deepEqual(keyless.of("CA"), ["fail"]);

@@ -71,13 +71,13 @@ test("every command that takes an entry takes its names", async () => {
 
 test("a name that no entry has, or several have, is refused with the candidates", async () => {
   const unknown = await run("traffic", "get", "4711");
-  assert.deepEqual([unknown.code, unknown.stderr], [1, "weir: No entry is named 4711\n"]);
+  assert.deepEqual([unknown.code, unknown.stderr], [1, "weir: There is no entry 4711\n"]);
   // Ids ascend in time, so that their beginnings are alike.
   const common = (rows[0]?.id ?? "").slice(0, 9);
   const several = await run("export", "curl", common);
   assert.equal(several.code, 1);
   const [first, ...candidates] = several.stderr.trimEnd().split("\n");
-  assert.equal(first, `weir: ${common} stands for several entries:`);
+  assert.equal(first, `weir: ${common} matches several entries:`);
   assert.ok(
     candidates.some((line) => line.startsWith(`  #${rows[2]?.seq} ${rows[2]?.id} GET `)),
     several.stderr,

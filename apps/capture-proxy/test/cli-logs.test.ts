@@ -20,10 +20,10 @@ test("status tells the file, the rules in force and how writing goes", async () 
   assert.equal(code, 0);
   assert.match(stdout, /^file +\/.*\/logs\/weir\.log \(.*B\)$/m);
   assert.match(stdout, /^new file +daily, at most 100 MiB$/m);
-  assert.match(stdout, /^kept +0 of at most 7 old files$/m);
+  assert.match(stdout, /^kept +0 of at most 7 rotated files$/m);
   assert.match(stdout, /^form +text, level info$/m);
   assert.match(stdout, /^traffic +not logged$/m);
-  assert.doesNotMatch(stdout, /problem|put away|Old file/);
+  assert.doesNotMatch(stdout, /problem|rotated to|Rotated file/);
 });
 
 test("config changes what is said, and tells what waits for a restart", async () => {
@@ -38,7 +38,7 @@ test("config changes what is said, and tells what waits for a restart", async ()
     "--json-format",
   );
   assert.equal(code, 0, stderr);
-  assert.match(stdout, /^kept +0 of at most 3 old files$/m);
+  assert.match(stdout, /^kept +0 of at most 3 rotated files$/m);
   assert.match(stdout, /^new file +size \(20 MiB\), at most 100 MiB$/m);
   assert.match(stdout, /^after a restart +rotation, json_format$/m);
   const traffic = await logs(
@@ -53,13 +53,13 @@ test("config changes what is said, and tells what waits for a restart", async ()
   assert.equal((await logs("config", "--rotation", "size")).code, 1);
 });
 
-test("rotate tells the file that was put away, and lists it", async () => {
+test("rotate prints the name of the rotated file, and lists it", async () => {
   const { code, stdout } = await logs("rotate");
   assert.equal(code, 0);
-  const [, path = ""] = /^put away +(\/.*\/logs\/weir\.log\.\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d)$/m.exec(stdout) ?? [];
+  const [, path = ""] = /^rotated to +(\/.*\/logs\/weir\.log\.\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d)$/m.exec(stdout) ?? [];
   assert.match(readFileSync(path, "utf8"), /Weir has started/);
   assert.ok(stdout.includes(path.split("/").at(-1) ?? "?"));
-  assert.match(stdout, /^Old file +Size +Last line$/m);
+  assert.match(stdout, /^Rotated file +Size +Last line$/m);
   assert.equal(readFileSync(logPath(), "utf8"), "");
 });
 

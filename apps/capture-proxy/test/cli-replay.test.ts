@@ -52,7 +52,7 @@ test("run replays a request with the flags' modifications, and shows the respons
     "--var",
     "who=a=b",
   );
-  assert.match(shown.stdout, /answer +200 OK/u);
+  assert.match(shown.stdout, /response +200 OK/u);
   const body = JSON.parse(shown.stdout.slice(shown.stdout.indexOf("{"))) as Record<string, unknown>;
   assert.deepEqual([body["a"], body["body"], body["url"]], ["2: 3", "from a=b", "/p"]);
   const raw = await ending(0, "replay", "run", id, "--url", `${origin}/q`, "-X", "PUT", "--text", "new", "--json");
@@ -136,7 +136,7 @@ test("requests are saved, listed, updated and deleted by name", async () => {
 test("batch waits for the end, shows statistics, and fails on failures on request", async () => {
   const id = await rig.capture(`${origin}/b`);
   const shown = await ending(0, "replay", "batch", id, "-n", "12", "-c", "3", "--fail-on", "error");
-  assert.match(shown.stdout, /sent +12 of 12, 12 answered, 0 failed/u);
+  assert.match(shown.stdout, /sent +12 of 12, 12 with a response, 0 failed/u);
   assert.match(shown.stdout, /p95 +\d/u);
   const json = await ending(
     5,
@@ -217,10 +217,10 @@ test("a comparison cannot inject terminal control characters", () => {
 });
 
 test("equal entries are reported as equal, and a long list is cut", () => {
-  assert.match(presentDiff(SAME, window(80)), /^The same\n/u);
+  assert.match(presentDiff(SAME, window(80)), /^Identical\n/u);
   const ignored = [{ name: "date", left: ["a"], right: ["b"] }];
   const almost = { ...SAME, response_headers: { changed: [], ignored } };
-  assert.match(presentDiff(almost, window(80)), /^The same, but for what may differ\n/u);
+  assert.match(presentDiff(almost, window(80)), /^Identical except for ignored differences\n/u);
   const changes = Array.from({ length: 150 }, (_, index) => ({
     path: `/${index}`,
     op: "add" as const,

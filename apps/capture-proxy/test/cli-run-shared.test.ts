@@ -75,7 +75,7 @@ describe("weir run with a Weir that is running", () => {
     const { code, stderr } = await run("--har", directory.file("off.har"), "--", "sh", "-c", "echo ran >&2");
     await toggle();
     assert.equal(code, 0);
-    assert.match(stderr, /^weir: Capture is off, .*: `weir capture enable --api-url http.*` switches it on\nran\n/);
+    assert.match(stderr, /^weir: Capture is off, .* with `weir capture enable --api-url http.*`\nran\n/);
   });
 
   test("where interception is off, a program gets the proxy, and trusts what it did", async () => {

@@ -91,5 +91,5 @@ test("a service that goes away while the program runs does not cost the program'
   process.kill(child.pid, "SIGUSR2");
   const exit = await child.exited;
   assert.equal(exit.code, 7);
-  assert.match(exit.stderr, /^weir: No Weir answers at .*\n$/);
+  assert.match(exit.stderr, /^weir: No Weir is running at .*\n$/);
 });

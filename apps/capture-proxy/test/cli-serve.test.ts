@@ -37,7 +37,7 @@ test("serve without JSON", async (context) => {
     assert.equal(exit.stderr, "");
     const path = directory.file("logs/weir.log");
     const file = readFileSync(path, "utf8");
-    assert.match(file, /WARN {2}Parts of the log's level are not understood variable=RUST_LOG unread=\["loud"\]\n/);
+    assert.match(file, /WARN {2}Parts of the log level are not valid variable=RUST_LOG unread=\["loud"\]\n/);
     assert.match(file, /INFO {2}Weir has started .*\n(?:.*\n)*.* INFO {2}Weir has stopped\n$/);
     for (const line of file.trimEnd().split("\n")) assert.ok(exit.stdout.includes(line), line);
     assert.equal(statSync(path).mode & 0o777, 0o600);

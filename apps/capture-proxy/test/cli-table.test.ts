@@ -351,8 +351,8 @@ test("an entry shows which rules touched it, and what its request and answer wer
   const text = present(entry, "TrafficEntry", window(120));
   assert.match(text, /^Rule +rewrite "to b␛\[2J", request: url; method$/m);
   assert.match(text, /^Rule +throttle "3G", request: matched$/m);
-  assert.match(text, /^Request was +POST http:\/\/a\.test\/old$/m);
-  assert.match(text, /^Answer was +200 OK$/m);
+  assert.match(text, /^Original request +POST http:\/\/a\.test\/old$/m);
+  assert.match(text, /^Original response +200 OK$/m);
 });
 
 test("which messages a rule is for is told in words", () => {

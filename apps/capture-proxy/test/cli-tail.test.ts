@@ -154,8 +154,8 @@ test("a connection that ends is made again, and what came in between is shown on
   );
   assert.deepEqual(ids, ["a", "b"]);
   assert.deepEqual(new Set(urls), new Set(["ws://127.0.0.1/ws?batch=1"]));
-  assert.match(stderr, /the connection ended \(the service stopped\); connecting again/);
-  assert.match(stderr, /9 events came faster/);
+  assert.match(stderr, /connection lost \(the service stopped\); reconnecting/);
+  assert.match(stderr, /9 events were missed/);
   assert.match(stderr, /weir: not now/);
   assert.match(stderr, /weir: it is full\n/);
 });
@@ -198,7 +198,7 @@ test("without a service tail says how to start one", async () => {
   await using child = await startWeir(["traffic", "tail", "--api-url", `http://127.0.0.1:${port}`]);
   const { code, stderr } = await child.exited;
   assert.equal(code, 1);
-  assert.match(stderr, /No Weir answers at .* start it with `weir serve`/);
+  assert.match(stderr, /No Weir is running at .* start it with `weir serve`/);
 });
 
 test("a line is cut to the window and holds no control characters", () => {

@@ -91,14 +91,14 @@ test("only frames are subscribed to, and the end of the service is said in a sen
     [{ type: "Subscribe", data: { filter: { q: "seq:<0" }, channels: ["frames"] } }],
   );
   assert.deepEqual(urls, ["ws://127.0.0.1:3001/ws?batch=1&q=seq%3A%3C0"]);
-  assert.deepEqual([code, stderr], [1, "weir: Weir went away (The service is stopping)\n"]);
+  assert.deepEqual([code, stderr], [1, "weir: Connection to Weir lost (The service is stopping)\n"]);
 });
 
 test("what came faster than it was read is told, and a stranger at the address is named", async () => {
   const missed = await followed([], scripted([{ type: "Resync", data: { missed: 7, channel: "frames" } }]));
-  assert.match(missed.stderr, /7 messages came faster than they were read/);
+  assert.match(missed.stderr, /7 messages were missed/);
   const stranger = await followed([], scripted([[null as unknown as ServerMessage]]));
-  assert.match(stranger.stderr, /does not speak like Weir's live feed/);
+  assert.match(stranger.stderr, /does not speak the protocol of Weir's live feed/);
   assert.equal(stranger.code, 1);
 });
 
@@ -108,7 +108,7 @@ test("without a service the command says how to start one", async () => {
     onOpen: () => undefined,
     onClose: (ended) => void setImmediate(() => ended("refused")),
   };
-  assert.match((await followed([], dead)).stderr, /No Weir answers at .* start it with `weir serve`/);
+  assert.match((await followed([], dead)).stderr, /No Weir is running at .* start it with `weir serve`/);
 });
 
 test("a direction that there is not is refused", async () => {
@@ -161,7 +161,7 @@ test("tail follows the connections of a real service and ends well with Ctrl+C",
   await served.process.stop();
   const { code, stderr } = await other.exited;
   assert.equal(code, 1);
-  assert.match(stderr, /^weir: Weir went away/m);
+  assert.match(stderr, /^weir: Connection to Weir lost/m);
   server.close();
 });
 

@@ -14,7 +14,7 @@ export const AutoSaveSettings = strictObject({
   enabled: Type.Boolean({
     default: false,
     "x-applies": "restart",
-    description: "Save the active session to a file again and again",
+    description: "Save the active session to a file at regular intervals",
   }),
   interval_seconds: Type.Integer({
     ...seconds,
@@ -25,35 +25,39 @@ export const AutoSaveSettings = strictObject({
   export_format: oneOf([...FORMATS], {
     default: "har",
     "x-applies": "next-cycle",
-    description: "HAR 1.2, or the native form that loses nothing",
+    description: "HAR 1.2, or the native, lossless format",
   }),
   output_dir: nullable(outputDirectory, {
     default: null,
     "x-applies": "next-cycle",
-    description: "Absolute directory of the snapshots; without one it is `<data_dir>/backups`",
+    description: "Absolute directory of the snapshots. Default: `<data_dir>/backups`",
   }),
   max_backups: Type.Integer({
     ...backups,
     default: 10,
     "x-applies": "next-cycle",
-    description: "Snapshots that are kept; the oldest beyond are deleted",
+    description: "Number of snapshots to keep; older ones are deleted",
   }),
   rotate_after_requests: nullable(Type.Integer(requests), {
     default: null,
     "x-applies": "next-cycle",
-    description: "A session with so many entries is followed by a new one; without a number, or with 0, never",
+    description: "Number of entries after which a new session begins. Unset or 0 = never",
   }),
   rotate_after_minutes: nullable(Type.Integer(minutes), {
     default: null,
     "x-applies": "next-cycle",
-    description: "A session of this age is followed by a new one; without a number, or with 0, never",
+    description: "Age at which a new session begins, in minutes. Unset or 0 = never",
   }),
 });
 
 /** What is wrong or went well with snapshots since the start. Times are null before the first one. */
 const outcome = {
-  running: Type.Boolean({ description: "Snapshots are made by the clock: `enabled` as it was at the start" }),
-  restart_pending: Type.Boolean({ description: "`enabled` or `interval_seconds` wait for a restart" }),
+  running: Type.Boolean({
+    description: "Whether automatic snapshots are active: `enabled` at the start of the service",
+  }),
+  restart_pending: Type.Boolean({
+    description: "A change of `enabled` or `interval_seconds` takes effect after a restart",
+  }),
   overridden_by: OverriddenSettings,
   saving: Type.Boolean({ description: "A snapshot is being written" }),
   next_snapshot: nullable(Timestamp),
@@ -64,14 +68,14 @@ const outcome = {
   last_error: nullable(
     Type.String({
       description:
-        "Why the newest attempt failed, or an older one to save a session that a new one follows and that is not saved since; null without either",
+        "Why the latest snapshot failed, or why a session that ended could not be saved; null if neither applies",
     }),
   ),
   last_error_at: nullable(Timestamp),
   snapshots_written: Type.Integer(),
   snapshots_failed: Type.Integer(),
-  last_rotation: nullable(Timestamp, { description: "When a session was last followed by a new one" }),
-  cycles_missed: Type.Integer({ description: "Cycles that were due while a snapshot was still being written" }),
+  last_rotation: nullable(Timestamp, { description: "When a new session last began" }),
+  cycles_missed: Type.Integer({ description: "Snapshots skipped because the previous one was still being written" }),
 };
 
 /** The settings as configured, and how it goes. */
@@ -96,20 +100,22 @@ const tolerated = Object.fromEntries(
 
 /** Changed settings; what is left out stays. What `GET /autosave` shows may be sent back. */
 export const AutoSaveChange = strictObject({
-  enabled: Type.Optional(Type.Boolean({ description: "Save again and again; holds after a restart" })),
+  enabled: Type.Optional(Type.Boolean({ description: "Save at regular intervals; takes effect after a restart" })),
   interval_seconds: Type.Optional(
-    Type.Integer({ ...seconds, description: "Seconds between snapshots; holds after a restart" }),
+    Type.Integer({ ...seconds, description: "Seconds between snapshots; takes effect after a restart" }),
   ),
-  export_format: Type.Optional(oneOf([...FORMATS], { description: "HAR 1.2, or the native form that loses nothing" })),
+  export_format: Type.Optional(oneOf([...FORMATS], { description: "HAR 1.2, or the native, lossless format" })),
   output_dir: Type.Optional(
-    nullable(outputDirectory, { description: "Absolute directory; null or an empty text is `<data_dir>/backups`" }),
+    nullable(outputDirectory, { description: "Absolute directory. Null or empty: `<data_dir>/backups`" }),
   ),
-  max_backups: Type.Optional(Type.Integer({ ...backups, description: "Snapshots that are kept" })),
+  max_backups: Type.Optional(Type.Integer({ ...backups, description: "Number of snapshots to keep" })),
   rotate_after_requests: Type.Optional(
-    nullable(Type.Integer(requests), { description: "Entries after which a new session begins; null or 0 is never" }),
+    nullable(Type.Integer(requests), {
+      description: "Number of entries after which a new session begins. Null or 0: never",
+    }),
   ),
   rotate_after_minutes: Type.Optional(
-    nullable(Type.Integer(minutes), { description: "Age after which a new session begins; null or 0 is never" }),
+    nullable(Type.Integer(minutes), { description: "Age at which a new session begins, in minutes. Null or 0: never" }),
   ),
   ...tolerated,
 });
@@ -135,7 +141,7 @@ export const autosaveOperations = defineOperations({
   getAutosave: {
     method: "GET",
     path: "/autosave",
-    summary: "The settings of the automatic backup, and how it goes",
+    summary: "Settings and state of auto-save",
     access: "config:read",
     responses: { 200: AutoSaveStatus },
     expose: { mcp: { name: "get_autosave_config", readOnly: true } },
@@ -143,9 +149,9 @@ export const autosaveOperations = defineOperations({
   updateAutosave: {
     method: "PATCH",
     path: "/autosave",
-    summary: "Change the settings of the automatic backup; what is left out stays",
+    summary: "Change the settings of auto-save; omitted settings are unchanged",
     description:
-      "`enabled` and `interval_seconds` hold from the next start on, everything else from the next snapshot on. What a flag or the environment gives wins at each start; `overridden_by` names such settings.",
+      "`enabled` and `interval_seconds` take effect at the next start, everything else with the next snapshot. Flags and environment variables take precedence at each start; `overridden_by` names such settings.",
     access: "config:write",
     body: AutoSaveChange,
     responses: { 200: AutoSaveStatus },
@@ -156,7 +162,7 @@ export const autosaveOperations = defineOperations({
     path: "/autosave/snapshot",
     summary: "Save the active session to a file now",
     description:
-      "One that is being written already is waited for first. The file is whole and on disk when the answer comes. Sessions are rotated by cycles only.",
+      "Waits for a snapshot that is being written. The file is complete and on disk when the response is sent. Only automatic snapshots begin new sessions.",
     access: "config:write",
     body: strictObject({}),
     bodyOptional: true,

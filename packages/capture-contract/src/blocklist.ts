@@ -2,13 +2,17 @@ import { defineOperations, nullable, strictObject, Type } from "@headworks/contr
 import type { Static } from "typebox";
 import { COUNTED, CreatedId, Id, IdParams, NoDevice, Timestamp, ToggleBody, ToggleResult } from "./primitives.ts";
 
-const statusCode = Type.Integer({ minimum: 200, maximum: 599, description: "Answer given instead of the origin's" });
+const statusCode = Type.Integer({
+  minimum: 200,
+  maximum: 599,
+  description: "Status of the response to blocked requests",
+});
 const responseBody = Type.String({ maxLength: 1_048_576 });
 const contentType = Type.String({ minLength: 1, maxLength: 255, pattern: "^[\\x21-\\x7e][\\x20-\\x7e]*$" });
 const pattern = Type.String({
   minLength: 1,
   maxLength: 255,
-  description: "`domain` with all below it, `*.domain` for what is below alone, any other text with `*`, or a network",
+  description: "`domain` including its subdomains, `*.domain` for subdomains only, any text with `*`, or a network",
 });
 
 export const BlockEntry = strictObject(
@@ -31,10 +35,10 @@ export type BlockEntry = Static<typeof BlockEntry>;
 
 const writable = {
   pattern,
-  note: Type.Optional(nullable(Type.String({ maxLength: 4096 }), { description: "Why it is there" })),
-  enabled: Type.Optional(Type.Boolean({ description: "Whether it refuses anything" })),
+  note: Type.Optional(nullable(Type.String({ maxLength: 4096 }), { description: "Reason for the entry" })),
+  enabled: Type.Optional(Type.Boolean({ description: "Whether the entry is active" })),
   status_code: Type.Optional(statusCode),
-  response_body: Type.Optional(nullable(responseBody, { description: "Body of that answer" })),
+  response_body: Type.Optional(nullable(responseBody, { description: "Body of that response" })),
   content_type: Type.Optional(nullable(contentType, { description: "Media type of that body" })),
   device_id: Type.Optional(NoDevice),
 };
@@ -73,7 +77,7 @@ export const blocklistOperations = defineOperations({
   getBlocklistStats: {
     method: "GET",
     path: "/blocklist/stats",
-    summary: "How many entries there are and how often they hit",
+    summary: "Number of entries and hits",
     access: "blocklist:read",
     responses: {
       200: strictObject({

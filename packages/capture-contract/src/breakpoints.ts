@@ -19,7 +19,7 @@ const direction = (description: string) => oneOf(["request", "response", "both"]
 const timeoutSecs = Type.Integer({
   minimum: 1,
   maximum: 86_400,
-  description: "Seconds after which a paused exchange continues by itself; null waits for ever",
+  description: "Seconds after which a paused exchange continues automatically; null waits indefinitely",
 });
 
 /** A rule that pauses what its condition matches. */
@@ -32,7 +32,7 @@ export const Breakpoint = strictObject(
     enabled: Type.Boolean(),
     priority: Type.Integer(),
     timeout_secs: nullable(timeoutSecs),
-    hit_count: Type.Integer({ description: "How often it paused something" }),
+    hit_count: Type.Integer({ description: "Number of times it paused an exchange" }),
     device_id: NoDevice,
     created_at: Timestamp,
     updated_at: Timestamp,
@@ -42,15 +42,15 @@ export const Breakpoint = strictObject(
 export type Breakpoint = Static<typeof Breakpoint>;
 
 const writable = {
-  name: Type.Optional(named("Name of the rule; without one it is called after its condition")),
+  name: Type.Optional(named("Name of the rule. Default: derived from its condition")),
   condition: Type.Optional(Condition),
-  direction: Type.Optional(direction("Which message is paused; `both` when left out")),
-  enabled: Type.Optional(Type.Boolean({ description: "Whether it pauses anything; true when left out" })),
+  direction: Type.Optional(direction("Which messages are paused. Default: `both`")),
+  enabled: Type.Optional(Type.Boolean({ description: "Whether the rule is active. Default: true" })),
   priority: Type.Optional(
     Type.Integer({
       minimum: -1_000_000,
       maximum: 1_000_000,
-      description: "Of several rules that match the lowest decides, the oldest among equals; 100 when left out",
+      description: "If several rules match, the lowest number wins, then the oldest rule. Default: 100",
     }),
   ),
   timeout_secs: Type.Optional(nullable(timeoutSecs)),
@@ -75,15 +75,15 @@ export type BreakpointUpdate = Static<typeof BreakpointUpdate>;
 const heldBody = {
   body: nullable(Type.String(), {
     description:
-      "For editing: without content coding, text as UTF-8, anything else as `base64:` and standard base64. Null where `body_state` says why",
+      "For editing: without content coding, text as UTF-8, anything else as `base64:` and standard base64. Null for the reason in `body_state`",
   }),
   body_encoding: nullable(oneOf(["utf8", "base64"])),
-  body_size: Type.Integer({ minimum: 0, description: "Bytes as they came, content-coded; of what has arrived" }),
+  body_size: Type.Integer({ minimum: 0, description: "Bytes received so far, with content coding" }),
   body_state: oneOf(["none", "complete", "coded", "receiving", "too_large", "stream", "gone", "left_out"], {
     description:
-      "`complete`: decoded for editing; `coded`: its content coding cannot be undone here, so it is shown and edited as it came; `receiving`: not all there yet; `too_large`: above `breakpoint_body_limit`, it passes as it is; `stream`: it has no end, and passes as it is; `gone`: the exchange is over; `left_out`: not asked for, or not kept",
+      "`complete`: decoded for editing; `coded`: the content coding cannot be removed, so the body is shown and edited as received; `receiving`: not complete yet; `too_large`: above `breakpoint_body_limit`, passed on unchanged; `stream`: has no end, passed on unchanged; `gone`: the exchange is over; `left_out`: not requested, or not kept",
   }),
-  charset: nullable(Type.String({ description: "What the text was decoded from and is encoded to again" })),
+  charset: nullable(Type.String({ description: "Charset that the text was decoded from and is encoded to" })),
 };
 
 /** A request that waits for a decision. */
@@ -135,7 +135,7 @@ export const Modification = strictObject(
         "url_regex_replace",
         "delay",
       ],
-      { description: "What is done; each kind takes the fields that name it and no others" },
+      { description: "The change; each kind takes only the fields that mention it" },
     ),
     name: Type.Optional(
       Type.String({ minLength: 1, maxLength: 255, description: "Of `set_header` and `remove_header`" }),
@@ -146,12 +146,14 @@ export const Modification = strictObject(
     url: Type.Optional(Type.String({ minLength: 1, maxLength: 65_536, description: "Of `set_url`; requests only" })),
     path: Type.Optional(Type.String({ minLength: 1, maxLength: 65_536, description: "Of `set_path`; requests only" })),
     code: Type.Optional(
-      Type.Integer({ minimum: 200, maximum: 999, description: "Of `set_status_code`; answers only" }),
+      Type.Integer({ minimum: 200, maximum: 999, description: "Of `set_status_code`; responses only" }),
     ),
     pattern: Type.Optional(
       Type.String({ minLength: 1, maxLength: 1000, description: "Of `regex_replace` (body) and `url_regex_replace`" }),
     ),
-    replacement: Type.Optional(Type.String({ maxLength: 65_536, description: "What each match becomes; `$1`, `$&`" })),
+    replacement: Type.Optional(
+      Type.String({ maxLength: 65_536, description: "Replacement for each match; may contain `$1` and `$&`" }),
+    ),
     ms: Type.Optional(Type.Integer({ minimum: 0, maximum: 600_000, description: "Of `delay`: before it continues" })),
   },
   { $id: "Modification" },
@@ -170,23 +172,23 @@ const replaceable = {
   method: Type.Optional(Type.String({ minLength: 1, maxLength: 64, description: "Requests only" })),
   url: Type.Optional(Type.String({ minLength: 1, maxLength: 65_536, description: "Requests only" })),
   path: Type.Optional(
-    Type.String({ minLength: 1, maxLength: 65_536, description: "Path and query, where `url` is as it was" }),
+    Type.String({ minLength: 1, maxLength: 65_536, description: "Path and query, if `url` is unchanged" }),
   ),
-  status_code: Type.Optional(Type.Integer({ minimum: 200, maximum: 999, description: "Answers only" })),
-  status_message: Type.Optional(nullable(Type.String({ maxLength: 255 }), { description: "Answers only" })),
+  status_code: Type.Optional(Type.Integer({ minimum: 200, maximum: 999, description: "Responses only" })),
+  status_message: Type.Optional(nullable(Type.String({ maxLength: 255 }), { description: "Responses only" })),
   headers: Type.Optional(
     Type.Record(Type.String(), Type.String(), {
       description:
-        "All fields; what is missing here is removed, except Host. A value as it was shown leaves its fields as they were, duplicates too",
+        "All fields; missing ones are removed, except Host. An unchanged value leaves its fields unchanged, duplicates included",
     }),
   ),
   headers_list: Type.Optional(givenHeadersList),
   body: Type.Optional(
-    nullable(Type.String(), { description: "The whole body, as it was shown; it is encoded again on its way out" }),
+    nullable(Type.String(), { description: "The whole body, as shown; its content coding is applied again" }),
   ),
   body_encoding: Type.Optional(
     nullable(oneOf(["utf8", "base64"]), {
-      description: "How `body` is written; without it, `base64:` in front tells",
+      description: "Encoding of `body`. Default: base64 if it begins with `base64:`, otherwise text",
     }),
   ),
 };
@@ -209,7 +211,7 @@ export type Replacement = Static<typeof Replacement>;
 const decisionFields = {
   modifications: Type.Optional(
     Type.Union([Type.Array(Modification, { maxItems: 1000 }), Replacement], {
-      description: "Of `modify`: changes in order, or what the message shall be",
+      description: "Of `modify`: changes in order, or the new message",
     }),
   ),
   request: Type.Optional(Replacement),
@@ -241,20 +243,20 @@ export type BreakpointDecision = Static<typeof BreakpointDecision>;
 export const PausedItem = strictObject(
   {
     id: Id,
-    entry_id: Type.String({ description: "The traffic entry, which is pending meanwhile" }),
-    direction: oneOf(["request", "response"], { description: "Which of its messages waits" }),
+    entry_id: Type.String({ description: "The traffic entry, which stays pending until then" }),
+    direction: oneOf(["request", "response"], { description: "Which of its messages is paused" }),
     request: PausedRequest,
     response: nullable(PausedResponse),
     paused_at: Timestamp,
-    deadline: nullable(Timestamp, { description: "When it continues by itself" }),
-    position: Type.Integer({ description: "1 is the oldest, the first to continue when too many wait" }),
-    rule_id: Type.String({ description: "`pause-all` where no rule of its own matched" }),
+    deadline: nullable(Timestamp, { description: "When it continues automatically" }),
+    position: Type.Integer({ description: "1 is the oldest, the first to continue if too many are paused" }),
+    rule_id: Type.String({ description: "`pause-all` if no rule matched" }),
     breakpoint_id: Type.String({ description: "The same as `rule_id`" }),
     rule_name: Type.String(),
     client_addr: nullable(Type.String(), {
-      description: "`address:port`; null for requests of Weir's own, as replays are",
+      description: "`address:port`; null for requests sent by Weir itself, such as replays",
     }),
-    modifications: Type.Array(Modification, { description: "Always empty: changes come with the decision" }),
+    modifications: Type.Array(Modification, { description: "Always empty: changes are part of the decision" }),
   },
   { $id: "PausedItem" },
 );
@@ -263,18 +265,20 @@ export type PausedItem = Static<typeof PausedItem>;
 /** The switch that pauses what no rule matches. */
 export const PauseAll = strictObject(
   {
-    enabled: Type.Boolean({ description: "Whether it pauses; off after a start of the service" }),
-    direction: direction("Which message it pauses"),
+    enabled: Type.Boolean({ description: "Whether it is on; off after each start of the service" }),
+    direction: direction("Which messages it pauses"),
     timeout_secs: nullable(timeoutSecs),
-    paused_count: Type.Integer({ description: "Exchanges that wait now, by rules too" }),
+    paused_count: Type.Integer({ description: "Exchanges paused now, including those paused by rules" }),
   },
   { $id: "PauseAll" },
 );
 export type PauseAll = Static<typeof PauseAll>;
 
 const page = {
-  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000, description: "Most to give; 100 when left out" })),
-  offset: Type.Optional(Type.Integer({ minimum: 0, description: "So many of the newest are skipped" })),
+  limit: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 1000, description: "Maximum number of items. Default: 100" }),
+  ),
+  offset: Type.Optional(Type.Integer({ minimum: 0, description: "Number of items to skip" })),
 };
 
 export const breakpointsOperations = defineOperations({
@@ -291,7 +295,7 @@ export const breakpointsOperations = defineOperations({
   createBreakpoint: {
     method: "POST",
     path: "/breakpoints",
-    summary: "Pause what a condition matches",
+    summary: "Create a breakpoint rule",
     access: "breakpoints:write",
     body: NewBreakpoint,
     responses: { 201: CreatedId },
@@ -300,17 +304,17 @@ export const breakpointsOperations = defineOperations({
   listPausedItems: {
     method: "GET",
     path: "/breakpoints/paused",
-    summary: "Exchanges that wait for a decision, newest first",
+    summary: "Paused exchanges, newest first",
     access: "breakpoints:read",
     responseFields: COUNTED,
-    query: strictObject({ include_bodies: Type.Optional(booleanText("With bodies decoded for editing")) }),
+    query: strictObject({ include_bodies: Type.Optional(booleanText("Include bodies, decoded for editing")) }),
     responses: { 200: Type.Array(PausedItem) },
     expose: { mcp: { name: "list_paused_traffic", readOnly: true } },
   },
   getPausedItem: {
     method: "GET",
     path: "/breakpoints/paused/{id}",
-    summary: "One exchange that waits, with its bodies decoded for editing",
+    summary: "One paused exchange, with its bodies decoded for editing",
     access: "breakpoints:read",
     params: IdParams,
     responses: { 200: PausedItem },
@@ -319,7 +323,7 @@ export const breakpointsOperations = defineOperations({
   resumePausedItem: {
     method: "POST",
     path: "/breakpoints/paused/{id}/resume",
-    summary: "Decide on an exchange that waits",
+    summary: "Continue, edit, drop or respond to a paused exchange",
     access: "breakpoints:write",
     params: IdParams,
     body: BreakpointDecision,
@@ -331,19 +335,19 @@ export const breakpointsOperations = defineOperations({
   holdPausedItem: {
     method: "POST",
     path: "/breakpoints/paused/{id}/hold",
-    summary: "Give a paused exchange more time, as an editor does while its user types",
+    summary: "Extend the timeout of a paused exchange, for example while it is being edited",
     description:
-      "It waits at least `seconds` from now on, and is not the one to continue when too many wait. At most an hour after it was paused, or its rule's own time if that is longer. What waits for ever goes on doing so.",
+      "It stays paused for at least `seconds` from now, and is not the one to continue if too many are paused. The limit is an hour after it was paused, or its rule's timeout if that is longer. Without a timeout it stays paused indefinitely.",
     access: "breakpoints:write",
     params: IdParams,
     body: strictObject({
-      seconds: Type.Optional(Type.Integer({ minimum: 1, maximum: 3600, description: "60 when left out" })),
+      seconds: Type.Optional(Type.Integer({ minimum: 1, maximum: 3600, description: "Default: 60" })),
     }),
     bodyOptional: true,
     responses: {
       200: strictObject({
         id: Id,
-        deadline: nullable(Timestamp, { description: "When it continues by itself" }),
+        deadline: nullable(Timestamp, { description: "When it continues automatically" }),
       }),
     },
     expose: { mcp: { name: "hold_paused_item", readOnly: false } },
@@ -351,19 +355,19 @@ export const breakpointsOperations = defineOperations({
   getPauseAll: {
     method: "GET",
     path: "/breakpoints/pause-all",
-    summary: "Whether everything is paused",
+    summary: "Whether all exchanges are paused",
     access: "breakpoints:read",
     responses: { 200: PauseAll },
   },
   pauseAll: {
     method: "POST",
     path: "/breakpoints/pause-all",
-    summary: "Pause every exchange that no rule matches, like a breakpoint for all",
-    description: "Without a body it is switched on. It is not kept over a restart.",
+    summary: "Pause every exchange that no rule matches",
+    description: "An empty body switches it on. It is off after a restart.",
     access: "breakpoints:write",
     body: strictObject({
-      enabled: Type.Optional(Type.Boolean({ description: "False switches it off; what waits goes on waiting" })),
-      direction: Type.Optional(direction("Which message is paused; `request` when left out")),
+      enabled: Type.Optional(Type.Boolean({ description: "False switches it off; paused exchanges stay paused" })),
+      direction: Type.Optional(direction("Which messages are paused. Default: `request`")),
       timeout_secs: Type.Optional(nullable(timeoutSecs)),
     }),
     bodyOptional: true,
@@ -372,13 +376,15 @@ export const breakpointsOperations = defineOperations({
   resumeAll: {
     method: "POST",
     path: "/breakpoints/resume-all",
-    summary: "Let all that wait continue, or all that wait for one rule",
+    summary: "Continue all paused exchanges, or those paused by one rule",
     description:
-      "For all of them, pause-all is switched off too. With `rule_id` only what this rule paused continues; `disable` keeps the rule from pausing more.",
+      "Without `rule_id`, pause-all is switched off too. With `rule_id`, only exchanges paused by this rule continue; `disable` keeps the rule from pausing more.",
     access: "breakpoints:write",
     body: strictObject({
-      rule_id: Type.Optional(Type.String({ minLength: 1, maxLength: 64, description: "Only what this rule paused" })),
-      disable: Type.Optional(Type.Boolean({ description: "Disable that rule, or all of them, first" })),
+      rule_id: Type.Optional(
+        Type.String({ minLength: 1, maxLength: 64, description: "Only exchanges paused by this rule" }),
+      ),
+      disable: Type.Optional(Type.Boolean({ description: "First disable that rule, or all rules" })),
     }),
     bodyOptional: true,
     responses: { 200: strictObject({ resumed_count: Type.Integer() }) },
@@ -404,7 +410,7 @@ export const breakpointsOperations = defineOperations({
   deleteBreakpoint: {
     method: "DELETE",
     path: "/breakpoints/{id}",
-    summary: "Delete a breakpoint rule; what it paused goes on waiting",
+    summary: "Delete a breakpoint rule; the exchanges it paused stay paused",
     access: "breakpoints:delete",
     params: IdParams,
     responses: { 204: null },

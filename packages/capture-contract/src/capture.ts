@@ -22,13 +22,13 @@ export const CaptureStats = strictObject(
     store_size_bytes: Type.Integer({ description: "Database and body files on disk" }),
     bodies_not_stored: Type.Integer({
       description:
-        "Bodies not stored because storage fell behind, the disk refused them, or they are larger than `max_total_size_mb`, since start",
+        "Bodies not stored since the start: storage fell behind, the disk refused them, or they exceed `max_total_size_mb`",
     }),
     entries_removed: Type.Integer({
       description:
-        "The oldest entries that made room for new ones, by `max_requests` or `max_total_size_mb`, since start",
+        "Oldest entries deleted since the start to make room, because of `max_requests` or `max_total_size_mb`",
     }),
-    entries_lost: Type.Integer({ description: "Entries that could not be stored (full disk), since start" }),
+    entries_lost: Type.Integer({ description: "Entries that could not be stored since the start (full disk)" }),
     storage_ok: Type.Boolean(),
     storage_problem: Type.Union([Type.String(), Type.Null()]),
   },
@@ -47,7 +47,7 @@ export const captureOperations = defineOperations({
   toggleCapture: {
     method: "POST",
     path: "/capture/toggle",
-    summary: "Flip the capture mode, or set it with `enabled`",
+    summary: "Switch recording on or off",
     access: "config:write",
     body: ToggleBody,
     bodyOptional: true,

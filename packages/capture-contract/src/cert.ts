@@ -12,7 +12,7 @@ export const CertificateInfo = strictObject(
     expires_soon: Type.Boolean({ description: "Fewer than 30 days left" }),
     path: Type.String({ description: "The PEM file on this machine" }),
     imported: Type.Boolean({
-      description: "The CA was made elsewhere: `weir ca import` brought it, or `--ca-cert-file` names it",
+      description: "The CA was made elsewhere: imported with `weir ca import` or given with `--ca-cert-file`",
     }),
   },
   { $id: "CertificateInfo" },
@@ -45,14 +45,14 @@ export const certOperations = defineOperations({
   renewCertificate: {
     method: "POST",
     path: "/cert/renew",
-    summary: "Make a new CA; clients must trust it anew",
+    summary: "Replace the CA with a new one, which clients must trust again",
     access: "config:write",
     responses: { 200: CertificateInfo },
   },
   getSetup: {
     method: "GET",
     path: "/cert/setup",
-    summary: "Everything a set-up page shows: addresses, commands per platform, QR code",
+    summary: "Content of the set-up page: addresses, commands for each platform, QR code",
     access: "public",
     responses: {
       200: strictObject({
@@ -60,10 +60,12 @@ export const certOperations = defineOperations({
         api_address: Type.String(),
         magic_host: Type.String({ description: "The page reachable through the proxy: `http://weir/`" }),
         command: Type.String({
-          description: "How the command is called where Weir was started: `weir`, or `npx weir`",
+          description: "The command with which Weir was started: `weir` or `npx weir`",
         }),
-        local_only: Type.Boolean({ description: "The proxy listens on loopback only: no other device reaches it" }),
-        qr_svg: Type.String({ description: "SVG of the set-up page's address for a phone on the same network" }),
+        local_only: Type.Boolean({ description: "The proxy listens on loopback only: other devices cannot reach it" }),
+        qr_svg: Type.String({
+          description: "QR code (SVG) of the set-up page's address, for a phone on the same network",
+        }),
         platforms: Type.Array(
           strictObject({
             id: Type.String(),

@@ -47,16 +47,16 @@ const pattern = (of: string) =>
   Type.String({
     minLength: 1,
     maxLength: CONDITION_LIMITS.patternLength,
-    description: `${of}: a regular expression found anywhere in it, or a wildcard with \`*\` that covers all of it`,
+    description: `${of}: a regular expression that matches anywhere in it, or a wildcard with \`*\` that matches all of it`,
   });
 const name = (of: string) => Type.String({ minLength: 1, maxLength: 255, description: of });
 const value = Type.Optional(
   nullable(Type.String({ maxLength: CONDITION_LIMITS.valueLength }), {
-    description: "The exact value; left out, the name need only be there",
+    description: "The exact value. Default: any value",
   }),
 );
 const side = Type.Optional(
-  oneOf(["request", "response"], { description: "Left out: the message that is passing by when the rule is asked" }),
+  oneOf(["request", "response"], { description: "Default: the message being processed when the rule is evaluated" }),
 );
 const path = Type.String({
   minLength: 1,
@@ -81,10 +81,10 @@ const conditionKinds = [
   kind(["all"], "Everything", {}),
   kind(["url_pattern"], "The full URL", { pattern: pattern("The full URL") }),
   kind(["path_pattern"], "The path", { pattern: pattern("The path without its query") }),
-  kind(["host"], "The host, whatever the case of its letters", { pattern: pattern("The host without its port") }),
-  kind(["method"], "The method, whatever the case of its letters", { method: name("Such as `GET`") }),
+  kind(["host"], "The host, case-insensitive", { pattern: pattern("The host without its port") }),
+  kind(["method"], "The method, case-insensitive", { method: name("Such as `GET`") }),
   kind(["scheme"], "The scheme", { scheme: name("Such as `https`") }),
-  kind(["port"], "The port in effect, a scheme's standard port included", {
+  kind(["port"], "The effective port, also if it is the scheme's default", {
     port: Type.Integer({ minimum: 1, maximum: 65535, description: "Port" }),
   }),
   kind(["path_segment"], "One segment of the path", {
@@ -96,20 +96,20 @@ const conditionKinds = [
     name: name("Its name"),
     pattern: pattern("One value of that name"),
   }),
-  kind(["header"], "A header field", { name: name("Its name, whatever the case of its letters"), value, side }),
+  kind(["header"], "A header field", { name: name("Its name, case-insensitive"), value, side }),
   kind(["header_pattern"], "The value of a header field", {
-    name: name("Its name, whatever the case of its letters"),
+    name: name("Its name, case-insensitive"),
     pattern: pattern("One value of that name"),
     side,
   }),
-  kind(["content_type"], "The field Content-Type, whatever the case of its letters", {
+  kind(["content_type"], "The field Content-Type, case-insensitive", {
     pattern: pattern("The whole field, parameters included"),
     side,
   }),
-  kind(["body_pattern"], "The body as text, content codings undone", { pattern: pattern("The body"), side }),
+  kind(["body_pattern"], "The body as text, content codings removed", { pattern: pattern("The body"), side }),
   kind(["json_path"], "A value in a JSON body", {
     path,
-    value: Type.Optional(Type.Unknown({ description: "Equals one of the values found; left out, one must be there" })),
+    value: Type.Optional(Type.Unknown({ description: "Equals one of the values found. Default: any value" })),
     side,
   }),
   kind(["json_path_pattern"], "A text, number or literal in a JSON body", {
@@ -118,18 +118,18 @@ const conditionKinds = [
     side,
   }),
   kind(["graph_q_l_operation", "graphql_operation"], "The name of a GraphQL operation", {
-    operation_name: name("Equals `operationName`, or the name in the document where that is not given"),
+    operation_name: name("Equals `operationName`, or the name in the document if that is missing"),
   }),
-  kind(["graph_q_l_type", "graphql_type"], "What a GraphQL request does", {
+  kind(["graph_q_l_type", "graphql_type"], "The kind of a GraphQL operation", {
     operation_type: oneOf(["query", "mutation", "subscription"], { description: "Kind of operation" }),
   }),
   kind(["graph_q_l_variable", "graphql_variable"], "A variable of a GraphQL request", {
     name: name("Its name"),
     value: Type.Unknown({ description: "Equals it" }),
   }),
-  kind(["status_code"], "The status of the answer", {
+  kind(["status_code"], "The status of the response", {
     range: Type.Union([Type.String({ minLength: 3, maxLength: 255 }), Type.Integer({ minimum: 100, maximum: 999 })], {
-      description: "`404`, `5xx`, `400-499`, or several of these with commas between",
+      description: "`404`, `5xx`, `400-499`, or a comma list of these",
     }),
   }),
   kind(["and", "or"], "All of several conditions, or at least one of them", { conditions: several }),
@@ -151,8 +151,8 @@ export const Condition = Type.Unsafe<Condition>({
  * lines, which have no nested objects.
  */
 export const conditionShorthand = {
-  url_pattern: Type.Optional(pattern("Instead of `condition`: the full URL")),
-  host_pattern: Type.Optional(pattern("Instead of `condition`: the host")),
-  path_pattern: Type.Optional(pattern("Instead of `condition`: the path")),
-  method: Type.Optional(name("Instead of `condition`: the method")),
+  url_pattern: Type.Optional(pattern("Shorthand for `condition`: full URL")),
+  host_pattern: Type.Optional(pattern("Shorthand for `condition`: host")),
+  path_pattern: Type.Optional(pattern("Shorthand for `condition`: path")),
+  method: Type.Optional(name("Shorthand for `condition`: method")),
 } as const;

@@ -17,11 +17,15 @@ export type FeatureName = (typeof FEATURES)[number];
  * effect: `now`, in the `next-cycle` of a periodic task, or after a `restart`; `x-secret` marks what is never shown.
  */
 export const Settings = strictObject({
-  proxy_port: port({ default: 8888, "x-applies": "restart", description: "Proxy listener; 0 lets the system choose" }),
+  proxy_port: port({
+    default: 8888,
+    "x-applies": "restart",
+    description: "Port of the proxy listener; 0 selects a free port",
+  }),
   api_port: port({
     default: 3001,
     "x-applies": "restart",
-    description: "REST API and web UI; 0 lets the system choose",
+    description: "Port of the API and the web UI; 0 selects a free port",
   }),
   host: Type.String({
     default: "127.0.0.1",
@@ -37,65 +41,69 @@ export const Settings = strictObject({
     "x-applies": "restart",
     description: "Address of the API and the web UI",
   }),
-  allowed_api_hosts: hostList("Extra names by which the API may be addressed", "now"),
+  allowed_api_hosts: hostList("Additional host names under which the API may be addressed", "now"),
   public_ip: nullable(Type.String({ maxLength: 64 }), {
     default: null,
     "x-applies": "now",
     description: "Address shown to devices",
   }),
-  intercept_https: Type.Boolean({ default: true, "x-applies": "now", description: "Read HTTPS; off, it is tunnelled" }),
+  intercept_https: Type.Boolean({
+    default: true,
+    "x-applies": "now",
+    description: "Intercept HTTPS; if off, it is tunnelled",
+  }),
   enable_h2_downstream: Type.Boolean({
     default: true,
     "x-applies": "restart",
-    description: "Offer HTTP/2 to clients whose HTTPS is read; off, one that speaks nothing else is refused",
+    description: "Offer HTTP/2 on intercepted connections; if off, clients that support only HTTP/2 are refused",
   }),
   legacy_client_tls: Type.Boolean({
     default: false,
     "x-applies": "now",
-    description: "Let clients whose HTTPS is read use TLS 1.0, TLS 1.1 and CBC suites, for devices too old for others",
+    description: "Allow TLS 1.0, TLS 1.1 and CBC suites on intercepted connections, for old devices",
   }),
   max_requests: Type.Integer({
     default: 100_000,
     minimum: 0,
     maximum: 1_000_000,
     "x-applies": "now",
-    description: "Entries kept in the active session, 0 = no limit",
+    description: "Maximum number of entries in the active session; 0 = no limit",
   }),
   max_body_size: Type.Integer({
     default: 20_971_520,
     minimum: 0,
     maximum: 1_073_741_824,
     "x-applies": "now",
-    description: "Bytes of a body that are stored",
+    description: "Maximum bytes stored of each body",
   }),
   max_total_size_mb: nullable(Type.Integer({ minimum: 1, maximum: 1_048_576 }), {
     default: null,
     "x-applies": "now",
     description:
-      "MiB that the stored bodies of all sessions may take; the oldest entries go, and what is larger by itself is not stored. Without a number there is no limit",
+      "Cap on stored bodies across sessions, in MiB: the oldest entries are dropped, and larger bodies are not stored. Unset = no limit",
   }),
   capture_request_bodies: Type.Boolean({
     default: true,
     "x-applies": "now",
-    description: "Store the bodies of requests",
+    description: "Store request bodies",
   }),
   capture_response_bodies: Type.Boolean({
     default: true,
     "x-applies": "now",
-    description: "Store the bodies of answers",
+    description: "Store response bodies",
   }),
   capture_enabled: Type.Boolean({
     default: true,
     "x-applies": "now",
-    description: "Record what passes through; off is the Passthrough mode",
+    description: "Record traffic; off = passthrough mode",
   }),
   ignored_domains: hostList("Hosts that are proxied but not recorded"),
   passthrough_domains: hostList("Hosts whose TLS is not intercepted"),
-  upstream_insecure_hosts: hostList("Hosts whose certificate is not verified; marked on each entry"),
+  upstream_insecure_hosts: hostList("Hosts whose certificate is not verified; entries are marked"),
   upstream_insecure: Type.Boolean({
     default: false,
     "x-applies": "now",
-    description: "Verify no upstream certificate; marked on each entry",
+    description: "Do not verify any upstream certificate; entries are marked",
   }),
   upstream_ca_file: nullable(Type.String({ maxLength: 4096 }), {
     default: null,
@@ -103,50 +111,52 @@ export const Settings = strictObject({
     description: "PEM file with additional trusted roots",
   }),
   upstream_client_certificates: hostValues(
-    "Certificates for hosts that ask for one: `HOST=FILE`, a PKCS 12 file or PEM with certificate and key; `;key=FILE` for a key in a file of its own, `;passphrase-file=FILE` for an encrypted one. Paths are absolute, the first entry for a host counts, files are read when this is set and at the start",
+    "Client certificates for hosts that request one: `HOST=FILE`, a PKCS 12 file or PEM with certificate and key; `;key=FILE` for a separate key file, `;passphrase-file=FILE` for an encrypted one. Paths are absolute, the first entry that matches a host applies, and files are read when this is set and at the start",
     4096,
   ),
   tls_min_version: hostValues(
-    "Oldest version of TLS spoken with some hosts, `HOST=1.0` to `HOST=1.3`; the first entry for a host counts, 1.2 holds for the rest. Below 1.2, suites and signatures of that time are offered too",
+    "Minimum TLS version for individual hosts, `HOST=1.0` to `HOST=1.3`; the first entry that matches a host applies, other hosts need 1.2. Below 1.2, the cipher suites and signatures of that time are offered too",
     300,
   ),
   allowed_ips: hostList(
-    "Client addresses or CIDR blocks allowed to use the proxy; empty allows all, loopback always is",
+    "Client addresses or CIDR blocks allowed to use the proxy; empty allows all. Loopback is always allowed",
   ),
   connect_timeout_ms: Type.Integer({
     default: 10_000,
     minimum: 100,
     maximum: 600_000,
     "x-applies": "now",
-    description: "Name resolution, connection and TLS towards the origin",
+    description: "Timeout of name resolution, connection and TLS handshake with the origin",
   }),
   idle_timeout_ms: Type.Integer({
     default: 300_000,
     minimum: 1000,
     maximum: 86_400_000,
     "x-applies": "now",
-    description: "An exchange or tunnel without a byte for this long is ended",
+    description: "Maximum time without a byte on an exchange or tunnel before it is closed",
   }),
   head_timeout_ms: Type.Integer({
     default: 60_000,
     minimum: 100,
     maximum: 600_000,
     "x-applies": "now",
-    description: "A client must finish a request head within this time",
+    description: "Maximum time for a client to send a request head",
   }),
   max_header_fields: Type.Integer({
     default: 2000,
     minimum: 50,
     maximum: 10_000,
     "x-applies": "now",
-    description: "Fields of one request (more: 431) or response (more: 502); holds for new connections",
+    description:
+      "Maximum number of fields in a request (beyond: 431) or response (beyond: 502); applies to new connections",
   }),
   max_header_bytes: Type.Integer({
     default: 262_144,
     minimum: 8192,
     maximum: 1_048_576,
     "x-applies": "now",
-    description: "Bytes of one request or response before its body (more: 431, 502); holds for new connections",
+    description:
+      "Maximum bytes of a request head (beyond: 431) or response head (beyond: 502); applies to new connections",
   }),
   upstream_keep_alive_ms: Type.Integer({
     default: 4000,
@@ -154,40 +164,40 @@ export const Settings = strictObject({
     maximum: 60_000,
     "x-applies": "now",
     description:
-      "A connection to an origin waits this long for the next connection of the same client; 0 closes it with its client's",
+      "How long an idle connection to an origin is kept for the next connection of the same client; 0 closes it with the client's connection",
   }),
   breakpoint_body_limit: Type.Integer({
     default: 5_242_880,
     minimum: 0,
     maximum: 67_108_864,
     "x-applies": "now",
-    description: "Bytes of a body that a breakpoint holds for editing; larger ones pause with their head alone",
+    description: "Maximum bytes of a body that can be edited at a breakpoint; for larger bodies only the head can",
   }),
   rewrite_body_limit: Type.Integer({
     default: 10_485_760,
     minimum: 0,
     maximum: 134_217_728,
     "x-applies": "now",
-    description: "Bytes of a body, content codings undone, that rewrite rules change; larger ones pass as they are",
+    description: "Maximum bytes of a decoded body that rewrite rules change; larger bodies are passed on unchanged",
   }),
   rewrite_body_wait_ms: Type.Integer({
     default: 30_000,
     minimum: 100,
     maximum: 600_000,
     "x-applies": "now",
-    description: "A body that a rewrite rule waits for and that does not end within this time passes as it is",
+    description: "Maximum time that rewrite rules wait for a complete body; after that it is passed on unchanged",
   }),
   map_file_dirs: Type.Array(Type.String({ minLength: 1, maxLength: 4096, pattern: "^(?:/|[A-Za-z]:[\\\\/])" }), {
     maxItems: 100,
     default: [],
     "x-applies": "now",
-    description: "Absolute directories that rewrite rules may answer from, besides `<data_dir>/map-files`",
+    description: "Absolute directories that rewrite rules may serve files from, besides `<data_dir>/map-files`",
   }),
   mock_body_dirs: Type.Array(Type.String({ minLength: 1, maxLength: 4096, pattern: "^(?:/|[A-Za-z]:[\\\\/])" }), {
     maxItems: 100,
     default: [],
     "x-applies": "now",
-    description: "Absolute directories that bodies of mocks may come from, besides `<data_dir>/mock-bodies`",
+    description: "Absolute directories that mocks may serve bodies from, besides `<data_dir>/mock-bodies`",
   }),
   disabled_features: Type.Array(oneOf([...FEATURES]), {
     maxItems: FEATURES.length,
@@ -199,25 +209,25 @@ export const Settings = strictObject({
   enable_socks: Type.Boolean({
     default: false,
     "x-applies": "restart",
-    description: "Listen for SOCKS5 clients; their connections are tunnelled, never read",
+    description: "Accept SOCKS5 clients; their connections are tunnelled, never intercepted",
   }),
   socks_port: Type.Integer({
     default: 1080,
     minimum: 1,
     maximum: 65535,
     "x-applies": "restart",
-    description: "SOCKS5 listener",
+    description: "Port of the SOCKS5 listener",
   }),
   socks_auth_username: nullable(Type.String({ maxLength: 255 }), {
     default: null,
     "x-applies": "restart",
-    description: "User name that SOCKS5 clients must give",
+    description: "User name required from SOCKS5 clients",
   }),
   socks_auth_password: nullable(Type.String({ maxLength: 255 }), {
     default: null,
     "x-applies": "restart",
     "x-secret": true,
-    description: "Their password; never shown",
+    description: "Password required from SOCKS5 clients; never shown",
   }),
   upstream_proxy: UpstreamProxySettings,
   mirror: MirrorSettings,
@@ -283,16 +293,17 @@ export const ConfigField = strictObject(
     name: Type.String({ description: "Dotted for nested fields" }),
     applies: oneOf(["now", "next-cycle", "restart"]),
     source: oneOf(["default", "file", "environment", "flag"], {
-      description: "Where a start takes the value from; a flag wins over the environment, and that over the file",
+      description:
+        "Source of the value at the next start. Flags take precedence over the environment, the environment over the file",
     }),
     default: Type.Unknown(),
     value: Type.Unknown({ description: "Configured value; secrets are `[REDACTED]`" }),
     running: Type.Unknown({ description: "Value in force; differs from `value` while a restart is pending" }),
-    restart_pending: Type.Boolean({ description: "`value` holds from the next start on" }),
+    restart_pending: Type.Boolean({ description: "`value` takes effect at the next start" }),
     overridden_by: Type.Optional(
       oneOf(["environment", "flag"], {
         description:
-          "`value` was changed and is in the file, but what the environment or a flag gives wins at each start: a change that applies now holds until then, one that applies after a restart never does",
+          "`value` was changed and is in the file, but the environment or a flag takes precedence at each start: a change that applies now is in effect until then, one that applies after a restart never is",
       }),
     ),
     description: Type.Optional(Type.String()),
@@ -327,7 +338,7 @@ export const ConfigImport = strictObject(
     success: Type.Boolean(),
     mode: oneOf(["merge", "replace"]),
     dry_run: Type.Boolean(),
-    settings: Type.Array(Type.String(), { description: "Names of the settings that get another value" }),
+    settings: Type.Array(Type.String(), { description: "Names of the settings whose value changes" }),
     sections: ImportedSections,
   },
   { $id: "ConfigImport" },
@@ -346,9 +357,9 @@ export const configOperations = defineOperations({
   updateConfig: {
     method: "PATCH",
     path: "/config",
-    summary: "Change settings; persisted atomically, all or nothing",
+    summary: "Change settings, all or nothing",
     description:
-      "What a flag or the environment gives wins at the next start; `overridden_by` of `GET /config/fields` says so of changes of such settings.",
+      "Persisted atomically. Flags and environment variables take precedence at the next start; `overridden_by` of `GET /config/fields` marks changes of such settings.",
     access: "config:write",
     body: ConfigPatch,
     responses: { 200: ProxyConfig },
@@ -356,7 +367,7 @@ export const configOperations = defineOperations({
   describeConfig: {
     method: "GET",
     path: "/config/fields",
-    summary: "Each setting: value, where it came from, when a change applies, whether a restart is pending",
+    summary: "Each setting: value, source, when a change applies, whether a restart is pending",
     access: "config:read",
     responses: { 200: Type.Array(ConfigField) },
   },
@@ -370,12 +381,12 @@ export const configOperations = defineOperations({
   importConfig: {
     method: "POST",
     path: "/config/import",
-    summary: "Take settings and rules in from a document, all or nothing",
+    summary: "Import settings and rules from a document, all or nothing",
     description:
-      "The body is the document, or `{config}` with the document as an object, or `{config_json}` with its text, each with `mode` and `dry_run` beside it. Settings that the document names are set; passwords and other settings stay. A document of a newer version is refused.",
+      "The body is the document, or `{config}` with the document as an object, or `{config_json}` with its text, each with `mode` and `dry_run`. Only settings that the document contains change; passwords are kept. A document of a newer version is refused.",
     access: "config:write",
     query: importQuery,
-    body: upload(["application/json"], "A document of `GET /config/export`, at most 64 MiB"),
+    body: upload(["application/json"], "A document from `GET /config/export`, at most 64 MiB"),
     responses: { 200: ConfigImport },
   },
 });

@@ -8,17 +8,17 @@ export const DiffOptions = strictObject(
       Type.Array(Type.String({ minLength: 1, maxLength: 256 }), {
         maxItems: 256,
         description:
-          "Header fields whose values may differ; `*` stands for any characters. Without it Date, Age, Expires, Set-Cookie, request ids, trace fields and the like",
+          "Header fields to ignore; `*` matches any characters. Default: Date, Age, Expires, Set-Cookie, request ids, trace fields and similar ones",
       }),
     ),
     ignore_paths: Type.Optional(
       Type.Array(Type.String({ minLength: 1, maxLength: 1024 }), {
         maxItems: 256,
-        description: "Places in JSON bodies that may differ: `$.user.id`, `$.items[*].at`, `$..etag`, or `/user/id`",
+        description: "Paths in JSON bodies to ignore: `$.user.id`, `$.items[*].at`, `$..etag`, or `/user/id`",
       }),
     ),
     shape: Type.Optional(
-      Type.Boolean({ description: "Compare only which members JSON bodies have and of which type, not their values" }),
+      Type.Boolean({ description: "Compare only the structure of JSON bodies (members and types), not values" }),
     ),
   },
   { $id: "DiffOptions" },
@@ -29,14 +29,14 @@ const text = nullable(Type.String());
 const Change = strictObject({ left: text, right: text });
 
 const HeaderChange = strictObject({
-  name: Type.String({ description: "As the left side writes it, or the right one where the left has none" }),
-  left: nullable(Type.Array(Type.String()), { description: "All values in order; null: the field is not there" }),
+  name: Type.String({ description: "As on the left side, or on the right if the left has none" }),
+  left: nullable(Type.Array(Type.String()), { description: "All values in order; null if the field is missing" }),
   right: nullable(Type.Array(Type.String())),
 });
 
 const HeadersDiff = strictObject({
   changed: Type.Array(HeaderChange),
-  ignored: Type.Array(HeaderChange, { description: "Differ, and may" }),
+  ignored: Type.Array(HeaderChange, { description: "Ignored differences" }),
 });
 
 const JsonChange = strictObject({
@@ -44,15 +44,17 @@ const JsonChange = strictObject({
   op: oneOf(["add", "remove", "replace"]),
   left: Type.Optional(Type.Unknown()),
   right: Type.Optional(Type.Unknown()),
-  is_type_change: Type.Optional(Type.Literal(true, { description: "A string became a number, and so on" })),
+  is_type_change: Type.Optional(
+    Type.Literal(true, { description: "The type changed, for example from string to number" }),
+  ),
 });
 
 const TextPart = strictObject({
   kind: oneOf(["same", "removed", "added"]),
-  left_line: Type.Integer({ description: "Number of its first line on the left, from 1" }),
+  left_line: Type.Integer({ description: "Number of its first line on the left side, from 1" }),
   right_line: Type.Integer(),
   line_count: Type.Integer(),
-  lines: Type.Array(Type.String(), { description: "The lines; of unchanged ones only those next to a change" }),
+  lines: Type.Array(Type.String(), { description: "The lines; only unchanged lines next to a change are included" }),
 });
 
 /** Two bodies, compared as what they are. */
@@ -60,17 +62,17 @@ export const BodyDiff = strictObject(
   {
     kind: oneOf(["none", "same", "json", "text", "binary", "incomparable"], {
       description:
-        "`none`: neither has a body; `json`, `text`, `binary`: they differ, compared that way; `incomparable`: one was not stored whole",
+        "`none`: neither has a body; `json`, `text`, `binary`: they differ, compared as this type; `incomparable`: one was not stored completely",
     }),
     left_size: nullable(Type.Integer({ description: "Bytes without content coding" })),
     right_size: nullable(Type.Integer()),
     left_sha256: Type.Optional(text),
     right_sha256: Type.Optional(text),
-    reason: Type.Optional(Type.String({ description: "Why they cannot be compared, or not as what they are" })),
+    reason: Type.Optional(Type.String({ description: "Why they cannot be compared, or not as their own type" })),
     changes: Type.Optional(Type.Array(JsonChange)),
-    ignored_changes: Type.Optional(Type.Integer({ description: "Changes in places that may differ" })),
+    ignored_changes: Type.Optional(Type.Integer({ description: "Number of ignored changes" })),
     parts: Type.Optional(Type.Array(TextPart)),
-    truncated: Type.Optional(Type.Literal(true, { description: "There are more changes than are listed" })),
+    truncated: Type.Optional(Type.Literal(true, { description: "The list of changes is incomplete" })),
   },
   { $id: "BodyDiff" },
 );
@@ -85,14 +87,14 @@ const TimingChange = strictObject({
 /** How two entries differ; timings are told and never count. */
 export const EntryDiff = strictObject(
   {
-    same: Type.Boolean({ description: "Nothing differs but what may" }),
+    same: Type.Boolean({ description: "No differences, except ignored ones" }),
     request_same: Type.Boolean(),
     response_same: Type.Boolean(),
     left_id: text,
     right_id: text,
     method: nullable(Change),
     url: nullable(Change),
-    status: nullable(Change, { description: "Null when they are alike; a side without an answer has null" }),
+    status: nullable(Change, { description: "Null if identical; a side without a response is null" }),
     failure: nullable(Change, { description: "Codes of failures" }),
     request_headers: HeadersDiff,
     response_headers: HeadersDiff,
@@ -112,7 +114,7 @@ export const DiffOrder = strictObject({
     Type.String({
       minLength: 1,
       maxLength: 64,
-      description: "Id of an entry or a replay; without it the original of `right`",
+      description: "Id of an entry or a replay. Default: the original of `right`",
     }),
   ),
   right: Type.String({ minLength: 1, maxLength: 64, description: "Id of an entry or a replay" }),

@@ -18,12 +18,12 @@ export const exportOperations = defineOperations({
         Type.String({ maxLength: 400_000, description: "Comma list of entries, instead of a filter" }),
       ),
     }),
-    responses: { 200: media("application/json", "HAR 1.2; `X-Total-Count` says how many entries it will hold") },
+    responses: { 200: media("application/json", "HAR 1.2; `X-Total-Count` is the number of entries") },
   },
   exportCurl: {
     method: "GET",
     path: "/export/curl/{id}",
-    summary: "A cURL command that reproduces the request byte for byte",
+    summary: "A cURL command that repeats the request byte for byte",
     access: "traffic:export",
     params: EntryIdParams,
     responses: { 200: strictObject({ curl: Type.String() }) },
@@ -32,12 +32,12 @@ export const exportOperations = defineOperations({
   exportSnippet: {
     method: "GET",
     path: "/export/snippet/{id}",
-    summary: "The request as a command line or a piece of code",
+    summary: "The request as a command line or code",
     access: "traffic:export",
     params: EntryIdParams,
     query: strictObject({
       format: Type.Optional(
-        oneOf([...SNIPPET_FORMATS], { default: "curl", description: "The program or language it is for" }),
+        oneOf([...SNIPPET_FORMATS], { default: "curl", description: "Target program or language" }),
       ),
     }),
     responses: { 200: strictObject({ format: oneOf([...SNIPPET_FORMATS]), text: Type.String() }) },

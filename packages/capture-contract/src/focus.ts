@@ -23,7 +23,7 @@ export const focusOperations = defineOperations({
       pattern: Type.String({
         minLength: 1,
         maxLength: 255,
-        description: "A host, `*.domain` for all below it, or any other text with `*`",
+        description: "A host, `*.domain` for its subdomains, or any text with `*`",
       }),
     }),
     responses: { 201: FocusHost },

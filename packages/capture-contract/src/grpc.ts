@@ -6,7 +6,7 @@ export const GRPC_CALL_TYPES = ["unary", "serverstream", "clientstream", "bidist
 export const GRPC_DIRECTIONS = ["request", "response"] as const;
 
 const Metadata = Type.Record(Type.String(), Type.String(), {
-  description: "Fields by lower-case name; several of one name are joined with a comma",
+  description: "Fields by lower-case name; duplicates joined by a comma",
 });
 
 /** A client's connection, as far as calls to one server run over it. */
@@ -21,7 +21,7 @@ export const GrpcConnection = strictObject(
     created_at: Timestamp,
     last_active_at: Timestamp,
     state: oneOf(["active", "closing", "closed"], {
-      description: "`active` while a call runs over it, `closing` when that is the last there will be (GOAWAY)",
+      description: "`active` while it carries a call, `closing` if no further calls will be accepted (GOAWAY)",
     }),
   },
   { $id: "GrpcConnection" },
@@ -31,44 +31,46 @@ export type GrpcConnection = Static<typeof GrpcConnection>;
 /** One call. */
 export const GrpcStream = strictObject(
   {
-    id: Type.String({ description: "That of its traffic entry" }),
+    id: Type.String({ description: "Id of its traffic entry" }),
     connection_id: Type.String(),
     session_id: Id,
     url: Type.String(),
-    service: Type.String({ description: "With its package; empty where the path names none" }),
+    service: Type.String({ description: "With its package; empty if the path contains none" }),
     method: Type.String(),
     path: nullable(Type.String()),
     protocol: oneOf(["grpc", "grpc-web", "grpc-web-text"]),
     message_type: oneOf([...GRPC_CALL_TYPES], {
-      description: "From the schema where one knows the method; else from what was seen so far",
+      description: "From the schema if it has the method; otherwise from the messages so far",
     }),
     compression: Type.String({
-      description: "`none`, `gzip`, `deflate`, `snappy` or another name as it was announced",
+      description: "`none`, `gzip`, `deflate`, `snappy` or another name as announced",
     }),
-    request_type: nullable(Type.String({ description: "Message type; null where no schema knows the method" })),
+    request_type: nullable(Type.String({ description: "Message type; null if no schema has the method" })),
     response_type: nullable(Type.String()),
     schema_id: nullable(Type.String()),
     request_metadata: Metadata,
     response_metadata: Metadata,
     response_trailers: Metadata,
-    frames_sent: Type.Integer({ description: "Messages of the client" }),
-    frames_received: Type.Integer({ description: "Messages of the server; trailers are not counted" }),
-    bytes_sent: Type.Integer({ description: "Of messages, uncompressed" }),
+    frames_sent: Type.Integer({ description: "Messages from the client" }),
+    frames_received: Type.Integer({ description: "Messages from the server, without trailers" }),
+    bytes_sent: Type.Integer({ description: "Bytes of messages, uncompressed" }),
     bytes_received: Type.Integer(),
     state: oneOf(["open", "halfclosedlocal", "halfclosedremote", "closed"], {
-      description: "`halfclosedlocal`: the client has sent all",
+      description: "`halfclosedlocal`: the client has sent everything",
     }),
     created_at: Timestamp,
     closed_at: nullable(Timestamp),
-    deadline_ms: nullable(Type.Number({ description: "Time the client gave the call" })),
-    status_code: nullable(Type.Integer({ description: "null while it runs, and where it ended without a status" })),
+    deadline_ms: nullable(Type.Number({ description: "Timeout that the client set for the call" })),
+    status_code: nullable(
+      Type.Integer({ description: "Null while the call is in progress, and if it ended without a status" }),
+    ),
     status_name: nullable(Type.String()),
     status_message: Type.String(),
     status_details: Type.Array(Type.Unknown(), {
-      description: "Details of the error, decoded where their type is known",
+      description: "Details of the error, decoded if their type is known",
     }),
     failure: nullable(Type.String({ description: "Why it ended without a status: cancelled, reset, no connection" })),
-    issues: Type.Array(Type.String(), { description: "What in its answer or its bodies is no gRPC" }),
+    issues: Type.Array(Type.String(), { description: "Violations of gRPC in its response or bodies" }),
   },
   { $id: "GrpcStream" },
 );
@@ -80,7 +82,7 @@ const GrpcField = strictObject({
   name: nullable(Type.String()),
   value: strictObject({
     type: oneOf(["varint", "fixed64", "fixed32", "string", "bytes", "lengthdelimited", "nested", "group"]),
-    value: Type.Unknown({ description: "Numbers as text, bytes in base64, messages as fields of this kind again" }),
+    value: Type.Unknown({ description: "Numbers as text, bytes in base64, messages as a list of such fields" }),
     packed: Type.Optional(Type.Array(Type.String(), { description: "Of `lengthdelimited`: its varints" })),
   }),
 });
@@ -89,12 +91,12 @@ const GrpcField = strictObject({
 export const GrpcDecoded = strictObject(
   {
     message_type: nullable(Type.String()),
-    fields: Type.Array(GrpcField, { description: "As on the wire; names are null where no schema knows the number" }),
-    json: Type.Unknown({ description: "By the JSON rules of protocol buffers; null without a schema" }),
+    fields: Type.Array(GrpcField, { description: "As on the wire; the name is null if no schema has the number" }),
+    json: Type.Unknown({ description: "In the JSON form of protocol buffers; null without a schema" }),
     unknown_fields: Type.Array(
       strictObject({ path: Type.String(), number: Type.Integer(), wire_type: Type.Integer() }),
       {
-        description: "What is on the wire and not in `json`",
+        description: "Parts of the message that are missing in `json`",
       },
     ),
     issues: Type.Array(Type.String()),
@@ -113,12 +115,12 @@ export const GrpcFrame = strictObject(
     service: Type.String(),
     method: Type.String(),
     direction: oneOf([...GRPC_DIRECTIONS]),
-    compressed: Type.Boolean({ description: "On the wire; `data` is not" }),
+    compressed: Type.Boolean({ description: "Compressed on the wire; `data` is not" }),
     size: Type.Integer({ description: "Bytes, uncompressed" }),
-    wire_size: Type.Integer({ description: "Bytes as they came, with the prefix" }),
+    wire_size: Type.Integer({ description: "Bytes as received, with the prefix" }),
     stored_size: Type.Integer(),
     data: Type.String({ description: "Base64 of its first 64 KiB" }),
-    truncated: Type.Boolean({ description: "`data` is not all of it" }),
+    truncated: Type.Boolean({ description: "`data` is incomplete" }),
     decoded: nullable(GrpcDecoded),
     trailers: nullable(Metadata),
     timestamp: Timestamp,
@@ -152,7 +154,7 @@ export const GrpcStats = strictObject(
     active_streams: Type.Integer(),
     total_streams: Type.Integer(),
     total_frames: Type.Integer(),
-    total_bytes: Type.Integer({ description: "Of messages and trailers, uncompressed" }),
+    total_bytes: Type.Integer({ description: "Bytes of messages and trailers, uncompressed" }),
     frames_not_stored: Type.Integer(),
     by_status: Type.Record(Type.String(), Type.Integer(), { description: "Calls by status code" }),
     by_method: Type.Record(Type.String(), Type.Integer(), { description: "Calls by path" }),
@@ -177,8 +179,8 @@ export const GrpcSchema = strictObject(
     source: oneOf(["proto", "descriptor_set", "reflection"]),
     files: Type.Array(Type.String()),
     services: Type.Array(strictObject({ name: Type.String(), methods: Type.Array(GrpcMethod) })),
-    messages: Type.Integer({ description: "How many message types it has, well-known ones not counted" }),
-    issues: Type.Array(Type.String(), { description: "What was declared and could not be understood" }),
+    messages: Type.Integer({ description: "Number of message types, without well-known ones" }),
+    issues: Type.Array(Type.String(), { description: "Declarations that could not be read" }),
     created_at: Timestamp,
   },
   { $id: "GrpcSchema" },
@@ -186,19 +188,24 @@ export const GrpcSchema = strictObject(
 export type GrpcSchema = Static<typeof GrpcSchema>;
 
 const schemaFile = strictObject({
-  name: Type.String({ minLength: 1, maxLength: 1024, description: "As other files import it: `shop/v1/orders.proto`" }),
+  name: Type.String({
+    minLength: 1,
+    maxLength: 1024,
+    description: "Path by which other files import it: `shop/v1/orders.proto`",
+  }),
   text: Type.Optional(Type.String({ description: "The file" })),
-  base64: Type.Optional(Type.String({ description: "Or the same in base64" })),
+  base64: Type.Optional(Type.String({ description: "The same in base64" })),
 });
 
 /** Body of an upload: .proto files that import each other, or one descriptor set. */
 export const NewGrpcSchema = strictObject({
-  name: Type.Optional(named("What it is called; without one the name of its first file")),
-  files: Type.Optional(
-    Type.Array(schemaFile, { minItems: 1, maxItems: 500, description: "Files in the language of protocol buffers" }),
-  ),
+  name: Type.Optional(named("Name of the schema. Default: the name of its first file")),
+  files: Type.Optional(Type.Array(schemaFile, { minItems: 1, maxItems: 500, description: ".proto files" })),
   descriptor_set: Type.Optional(
-    Type.String({ minLength: 1, description: "Base64 of what `protoc --descriptor_set_out --include_imports` wrote" }),
+    Type.String({
+      minLength: 1,
+      description: "Base64 of a descriptor set from `protoc --descriptor_set_out --include_imports`",
+    }),
   ),
 });
 export type NewGrpcSchema = Static<typeof NewGrpcSchema>;
@@ -209,36 +216,36 @@ export const ReflectGrpcSchema = strictObject({
     maxLength: 2048,
     description: "`https://host:port`, or `http://host:port` for a server without TLS",
   }),
-  name: Type.Optional(named("What it is called; without one the server's name")),
+  name: Type.Optional(named("Name of the schema. Default: the server's name")),
   metadata: Type.Optional(
     Type.Record(Type.String({ maxLength: 255 }), Type.String({ maxLength: 8192 }), {
-      description: "Fields to send along, such as `authorization`",
+      description: "Header fields to send, such as `authorization`",
     }),
   ),
 });
 export type ReflectGrpcSchema = Static<typeof ReflectGrpcSchema>;
 
 const limit = Type.Optional(
-  Type.Integer({ minimum: 1, maximum: 1000, default: 100, description: "Most of one answer" }),
+  Type.Integer({ minimum: 1, maximum: 1000, default: 100, description: "Maximum number of items" }),
 );
 const offset = Type.Optional(
-  Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, default: 0, description: "Left out first" }),
+  Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, default: 0, description: "Number of items to skip" }),
 );
 const text = (description: string) => Type.Optional(Type.String({ minLength: 1, maxLength: 1024, description }));
 
 const callFilters = {
-  service: text("With its package, or the end of that: `Orders`, `v1.Orders`"),
+  service: text("Service name, optionally with its package or the end of it: `Orders`, `v1.Orders`"),
   method: text("Name of the method"),
-  path: text("Part of the path, in any letter case"),
-  status_code: text("A number from 0 on or a name such as `NOT_FOUND`"),
-  connection_id: text("Calls over this connection"),
+  path: text("Part of the path, case-insensitive"),
+  status_code: text("A number, or a name such as `NOT_FOUND`"),
+  connection_id: text("Only calls on this connection"),
 };
 
 export const grpcOperations = defineOperations({
   listGrpcConnections: {
     method: "GET",
     path: "/grpc/connections",
-    summary: "List connections that carried gRPC calls, the last used first",
+    summary: "List connections that carried gRPC calls, most recently used first",
     access: "traffic:read",
     responseFields: COUNTED,
     query: strictObject({ limit, offset }),
@@ -267,14 +274,14 @@ export const grpcOperations = defineOperations({
     method: "GET",
     path: "/grpc/frames",
     summary: "List messages and trailers of gRPC calls, newest first",
-    description: "Messages are decoded with the schemas there are now, whenever they were recorded.",
+    description: "Messages are decoded with the current schemas, whenever they were recorded.",
     access: "traffic:read",
     responseFields: COUNTED,
     query: strictObject({
       ...callFilters,
-      stream_id: text("Of this call"),
+      stream_id: text("Only of this call"),
       direction: Type.Optional(oneOf([...GRPC_DIRECTIONS])),
-      search: Type.Optional(Type.String({ maxLength: 4096, description: "Text in messages, in any letter case" })),
+      search: Type.Optional(Type.String({ maxLength: 4096, description: "Text in messages, case-insensitive" })),
       order: Type.Optional(oneOf(["asc", "desc"], { default: "desc", description: "`asc`: oldest first" })),
       limit,
       offset,
@@ -285,7 +292,7 @@ export const grpcOperations = defineOperations({
   getGrpcStats: {
     method: "GET",
     path: "/grpc/stats",
-    summary: "Sums over gRPC calls, by status and by method",
+    summary: "Totals of gRPC calls, by status and by method",
     access: "traffic:read",
     responses: { 200: GrpcStats },
     expose: { mcp: { name: "get_grpc_stats", readOnly: true } },
@@ -293,7 +300,7 @@ export const grpcOperations = defineOperations({
   clearGrpc: {
     method: "POST",
     path: "/grpc/clear",
-    summary: "Remove the messages of gRPC calls, and the calls that are over; their traffic entries stay",
+    summary: "Delete all gRPC messages and completed calls; their traffic entries are kept",
     access: "traffic:delete",
     responses: { 204: null },
     expose: { mcp: { name: "clear_grpc", readOnly: false } },
@@ -301,8 +308,8 @@ export const grpcOperations = defineOperations({
   listGrpcSchemas: {
     method: "GET",
     path: "/grpc/schemas",
-    summary: "List the schemas that messages are decoded with, newest first",
-    description: "Where several know a method, the newest counts.",
+    summary: "List the schemas used to decode messages, newest first",
+    description: "If several have a method, the newest is used.",
     access: "traffic:read",
     responseFields: COUNTED,
     responses: { 200: Type.Array(GrpcSchema) },
@@ -314,7 +321,7 @@ export const grpcOperations = defineOperations({
     path: "/grpc/schemas",
     summary: "Add .proto files or a descriptor set",
     description:
-      "Give `files` or `descriptor_set`. Imports are looked for among the files given and the well-known ones; nothing is read from elsewhere.",
+      "Takes `files` or `descriptor_set`. Imports are resolved among these files and the well-known ones only.",
     access: "config:write",
     body: NewGrpcSchema,
     responses: { 201: GrpcSchema },
@@ -324,9 +331,9 @@ export const grpcOperations = defineOperations({
   reflectGrpcSchema: {
     method: "POST",
     path: "/grpc/schemas/reflect",
-    summary: "Ask a server for its schema by server reflection",
+    summary: "Get a server's schema by server reflection",
     description:
-      "Version v1, or v1alpha where the server has only that. The requests go the way that traffic goes: certificates are verified, the upstream proxy is used, rules apply, and they are recorded.",
+      "Uses v1, or v1alpha if the server has only that. The requests are treated like client traffic: certificates are verified, the upstream proxy is used, rules apply, and they are recorded.",
     access: "config:write",
     body: ReflectGrpcSchema,
     responses: { 201: GrpcSchema },

@@ -7,13 +7,13 @@ export const IMPORT_LOSS = {
   dropped_count: Type.Optional(
     Type.Integer({
       minimum: 1,
-      description: "Its oldest entries that `max_requests` did not leave in it when it became the active session",
+      description: "Its oldest entries that were dropped because of `max_requests` when it became the active session",
     }),
   ),
   displaced_count: Type.Optional(
     Type.Integer({
       minimum: 1,
-      description: "Older entries of other sessions that had to go for it, because of `max_total_size_mb`",
+      description: "Older entries of other sessions that were dropped because of `max_total_size_mb`",
     }),
   ),
 };
@@ -27,7 +27,7 @@ export const ImportResult = strictObject(
     ...IMPORT_LOSS,
     errors: Type.Array(Type.String(), {
       description:
-        "What was left out, cut or dropped for a limit: at most 100 sentences, those of entries as `entry N: …`",
+        "What was skipped, cut or dropped because of a limit: at most 100 sentences, those about entries as `entry N: …`",
     }),
   },
   { $id: "ImportResult" },

@@ -32,7 +32,7 @@ export const LogSettings = strictObject({
   enabled: Type.Boolean({
     default: true,
     "x-applies": "now",
-    description: "Write the log to a file; off, it goes to standard output alone",
+    description: "Write the log to a file; if off, only to standard output",
   }),
   rotation: Type.Unsafe<LogRotation>({
     ...LogRotation,
@@ -44,54 +44,54 @@ export const LogSettings = strictObject({
     ...maxFiles,
     default: 7,
     "x-applies": "now",
-    description: "Rotated log files that are kept",
+    description: "Number of rotated log files to keep",
   }),
   max_file_size_mb: Type.Integer({
     ...maxFileSizeMb,
     default: 100,
     "x-applies": "now",
-    description: "MiB that a log file may have, whatever the rotation",
+    description: "Maximum size of a log file in MiB, whatever the rotation",
   }),
   json_format: Type.Boolean({ default: false, "x-applies": "restart", description: "Write the log as JSON lines" }),
   async_writing: Type.Boolean({
     default: true,
     "x-applies": "now",
-    description: "Write the log file behind traffic's back; off, each line is written before work goes on",
+    description: "Write the log file asynchronously; if off, each line is written before work continues",
   }),
   async_mode: oneOf([...ASYNC_MODES], {
     default: "drop_newest",
     "x-applies": "now",
-    description: "Which lines are left out, and counted, when more wait for the disk than may",
+    description: "Which lines are dropped (and counted) if the buffer is full",
   }),
   async_buffer_size: Type.Integer({
     ...bufferSize,
     default: 16_384,
     "x-applies": "now",
-    description: "Log lines that may wait for the disk",
+    description: "Number of log lines that are buffered for the disk",
   }),
 });
 
 /** Logging of traffic, as it is kept in the configuration. */
 export const TrafficLogSettings = strictObject({
-  enabled: Type.Boolean({ default: false, "x-applies": "now", description: "Log requests and answers" }),
+  enabled: Type.Boolean({ default: false, "x-applies": "now", description: "Log requests and responses" }),
   level: oneOf([...LEVELS], {
     default: "summary",
     "x-applies": "now",
-    description: "One line each, with headers, or with bodies too",
+    description: "One line for each message, with headers, or also with bodies",
   }),
   host_filter: Type.Unsafe<string[]>({
     ...hostFilter,
     default: [],
     "x-applies": "now",
-    description: "Hosts whose traffic is logged: names, *.domain, globs; empty is all of them",
+    description: "Hosts whose traffic is logged: names, *.domain, globs. Empty = all hosts",
   }),
   redact_headers: Type.Unsafe<string[]>({
     ...headerNames,
     default: ["Authorization", "Cookie", "Set-Cookie"],
     "x-applies": "now",
-    description: "Headers whose values are logged as [REDACTED]; Proxy-Authorization and X-API-Key always are",
+    description: "Headers whose values are logged as [REDACTED], besides Proxy-Authorization and X-API-Key",
   }),
-  redact_bodies: Type.Boolean({ default: false, "x-applies": "now", description: "Log the size of bodies alone" }),
+  redact_bodies: Type.Boolean({ default: false, "x-applies": "now", description: "Log only the size of bodies" }),
 });
 
 /** What the log is doing. */
@@ -106,20 +106,20 @@ export const LogStatus = strictObject(
     async_writing: Type.Boolean(),
     async_mode: oneOf([...ASYNC_MODES]),
     async_buffer_size: Type.Integer(),
-    restart_pending: Type.Array(Type.String(), { description: "Settings that hold from the next start on" }),
+    restart_pending: Type.Array(Type.String(), { description: "Changed settings that take effect at the next start" }),
     overridden_by: OverriddenSettings,
     async: strictObject({
       enabled: Type.Boolean(),
       mode: oneOf([...ASYNC_MODES]),
       buffer_size: Type.Integer(),
-      buffer_depth: Type.Integer({ description: "Lines that wait for the disk now" }),
-      high_water: Type.Integer({ description: "Most lines that ever waited" }),
-      dropped_events: Type.Integer({ description: "Lines that are in no file" }),
+      buffer_depth: Type.Integer({ description: "Buffered lines now" }),
+      high_water: Type.Integer({ description: "Maximum number of buffered lines so far" }),
+      dropped_events: Type.Integer({ description: "Lines that were dropped" }),
       written_events: Type.Integer(),
     }),
     log_dir: Type.String(),
     current_file: nullable(strictObject({ path: Type.String(), size_bytes: Type.Integer() }), {
-      description: "Null while no file is written",
+      description: "Null if no file is written",
     }),
     archived_files: Type.Array(
       strictObject({
@@ -131,7 +131,7 @@ export const LogStatus = strictObject(
       { description: "Newest first" },
     ),
     archived_count: Type.Integer(),
-    problem: nullable(Type.String(), { description: "Why the file cannot be written at the moment" }),
+    problem: nullable(Type.String(), { description: "Why the file cannot be written now" }),
     verbosity: Type.String({ description: "`error`, `warn`, `info`, `debug`, `trace` or `silent`" }),
     debug_logging: strictObject({
       enabled: Type.Boolean(),
@@ -142,7 +142,7 @@ export const LogStatus = strictObject(
     }),
     traffic_events: strictObject({
       logged: Type.Integer({ description: "Since the start" }),
-      dropped: Type.Integer({ description: "Messages that came faster than they could be logged" }),
+      dropped: Type.Integer({ description: "Messages that arrived faster than they could be logged" }),
       waiting: Type.Integer(),
     }),
   },
@@ -165,28 +165,34 @@ const { mode: _mode, ...asyncReadOnly } = status.async.properties;
  * `GET /logs` shows may be sent back. One invalid field refuses the whole change.
  */
 export const LogChange = strictObject({
-  enabled: Type.Optional(Type.Boolean({ description: "Write to a file; off, standard output alone" })),
+  enabled: Type.Optional(Type.Boolean({ description: "Write to a file; if off, only to standard output" })),
   rotation: Type.Optional(
     Type.Union([oneOf([...MODES]), LogRotation], {
-      description: "never, hourly, daily or size; from the next start on",
+      description: "When the file is rotated; takes effect at the next start",
     }),
   ),
   size_mb: Type.Optional(sizeMb),
-  max_files: Type.Optional(Type.Integer({ ...maxFiles, description: "Rotated files that are kept" })),
-  max_file_size_mb: Type.Optional(Type.Integer({ ...maxFileSizeMb, description: "MiB that a file may have" })),
-  json_format: Type.Optional(Type.Boolean({ description: "JSON lines instead of text, from the next start on" })),
-  async_writing: Type.Optional(Type.Boolean({ description: "Write behind traffic's back" })),
-  async_mode: Type.Optional(
-    oneOf([...ASYNC_MODES], { description: "Which lines are left out when the disk is too slow" }),
+  max_files: Type.Optional(Type.Integer({ ...maxFiles, description: "Number of rotated files to keep" })),
+  max_file_size_mb: Type.Optional(Type.Integer({ ...maxFileSizeMb, description: "Maximum size of a file in MiB" })),
+  json_format: Type.Optional(
+    Type.Boolean({ description: "Write JSON lines instead of text; takes effect at the next start" }),
   ),
-  async_buffer_size: Type.Optional(Type.Integer({ ...bufferSize, description: "Lines that may wait for the disk" })),
+  async_writing: Type.Optional(Type.Boolean({ description: "Write the log asynchronously" })),
+  async_mode: Type.Optional(oneOf([...ASYNC_MODES], { description: "Which lines are dropped if the buffer is full" })),
+  async_buffer_size: Type.Optional(
+    Type.Integer({ ...bufferSize, description: "Number of lines that are buffered for the disk" }),
+  ),
   debug_logging: Type.Optional(
     strictObject({
-      enabled: Type.Optional(Type.Boolean({ description: "Log requests and answers" })),
-      level: Type.Optional(oneOf([...LEVELS], { description: "One line each, with headers, or with bodies too" })),
-      host_filter: Type.Optional(nullable(hostFilter, { description: "Hosts that are logged; null or [] is all" })),
+      enabled: Type.Optional(Type.Boolean({ description: "Log requests and responses" })),
+      level: Type.Optional(
+        oneOf([...LEVELS], { description: "One line for each message, with headers, or also with bodies" }),
+      ),
+      host_filter: Type.Optional(
+        nullable(hostFilter, { description: "Hosts whose traffic is logged. Null or empty: all hosts" }),
+      ),
       redact_headers: Type.Optional(headerNames),
-      redact_bodies: Type.Optional(Type.Boolean({ description: "Log the size of bodies alone" })),
+      redact_bodies: Type.Optional(Type.Boolean({ description: "Log only the size of bodies" })),
     }),
   ),
   rotation_label: Type.Optional(Type.String()),
@@ -207,8 +213,8 @@ export type LogChange = Static<typeof LogChange>;
 export const LogLines = strictObject(
   {
     lines: Type.Array(Type.String()),
-    next_cursor: Type.String({ description: "Give it as `cursor` to get what was written since" }),
-    missed: Type.Boolean({ description: "Lines between the cursor and the first line were left out or are gone" }),
+    next_cursor: Type.String({ description: "Pass it as `cursor` to get the lines written since" }),
+    missed: Type.Boolean({ description: "Lines between the cursor and the first line are missing" }),
   },
   { $id: "LogLines" },
 );
@@ -218,7 +224,7 @@ export const logsOperations = defineOperations({
   getLogs: {
     method: "GET",
     path: "/logs",
-    summary: "The log's settings, its files and how writing them goes",
+    summary: "Settings, files and state of the log",
     access: "config:read",
     responses: { 200: LogStatus },
     expose: { mcp: { name: "get_log_status", readOnly: true } },
@@ -226,9 +232,9 @@ export const logsOperations = defineOperations({
   updateLogs: {
     method: "PATCH",
     path: "/logs",
-    summary: "Change the log's settings, all or nothing; persisted",
+    summary: "Change the log's settings, all or nothing",
     description:
-      "`rotation` and `json_format` hold from the next start on, everything else at once. The answer says in `restart_pending` what waits, and in `overridden_by` what a flag or the environment gives and wins at each start.",
+      "Persisted. `rotation` and `json_format` take effect at the next start, everything else at once. In the response, `restart_pending` names the settings that wait for a restart, and `overridden_by` those for which a flag or the environment takes precedence at each start.",
     access: "config:write",
     body: LogChange,
     responses: { 200: strictObject({ ...status, message: Type.String() }, { $id: "LogsChanged" }) },
@@ -237,7 +243,7 @@ export const logsOperations = defineOperations({
   rotateLogs: {
     method: "POST",
     path: "/logs/rotate",
-    summary: "Put the log file away now and begin a new one",
+    summary: "Rotate the log file now",
     access: "config:write",
     body: strictObject({}),
     bodyOptional: true,
@@ -247,11 +253,13 @@ export const logsOperations = defineOperations({
   tailLogs: {
     method: "GET",
     path: "/logs/lines",
-    summary: "The last lines of the log file, or those written since",
+    summary: "The last lines of the log file, or those after a cursor",
     access: "config:read",
     query: strictObject({
-      limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000, description: "Most lines; 100" })),
-      cursor: Type.Optional(Type.String({ maxLength: 64, description: "`next_cursor` of an earlier answer" })),
+      limit: Type.Optional(
+        Type.Integer({ minimum: 1, maximum: 1000, description: "Maximum number of lines. Default: 100" }),
+      ),
+      cursor: Type.Optional(Type.String({ maxLength: 64, description: "`next_cursor` of an earlier response" })),
     }),
     responses: { 200: LogLines },
   },

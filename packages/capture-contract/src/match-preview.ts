@@ -9,24 +9,24 @@ export const MatchPreviewRequest = strictObject({
   ...conditionShorthand,
   direction: Type.Optional(
     oneOf(["request", "response", "both"], {
-      description: "Phase in which the rule would be asked; left out, either of them counts",
+      description: "Phase in which the rule is evaluated. Default: either one",
     }),
   ),
   limit: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: 10_000, description: "Entries that are tried at most; 1000 when left out" }),
+    Type.Integer({ minimum: 1, maximum: 10_000, description: "Maximum number of entries to check. Default: 1000" }),
   ),
   sample: Type.Optional(
     Type.Integer({
       minimum: 0,
       maximum: 100,
-      description: "Matching entries that are shown at most; 20 when left out",
+      description: "Maximum number of matching entries to return. Default: 20",
     }),
   ),
   explain: Type.Optional(
     Type.String({
       minLength: 1,
       maxLength: 64,
-      description: "Id of an entry of the session: say why it matches or not",
+      description: "Id of an entry of the session: explain why it matches or not",
       "x-entry-id": true,
     }),
   ),
@@ -48,8 +48,8 @@ export const MatchExplanation = Type.Unsafe<MatchExplanation>({
   $id: "MatchExplanation",
   ...strictObject({
     outcome: oneOf(["holds", "fails", "needs-body"]),
-    pointer: Type.String({ description: "JSON pointer of the part in the condition; empty for the whole" }),
-    text: Type.String({ description: "What was asked and what was there, for people" }),
+    pointer: Type.String({ description: "JSON pointer of the part of the condition; empty for the whole" }),
+    text: Type.String({ description: "Readable: what was expected and what was found" }),
     parts: Type.Array(Type.Unsafe<MatchExplanation>({ $ref: "MatchExplanation" })),
   }),
 });

@@ -10,16 +10,16 @@ export const HeadersList = Type.Array(pair, {
 
 export const BodyState = oneOf(["none", "complete", "truncated", "not_stored"], {
   description:
-    "`none`: no body; `complete`: stored whole; `truncated`: cut at `max_body_size`; `not_stored`: switched off, shed under load, refused by the disk, or larger than `max_total_size_mb`, alone or with the other bodies of its entry",
+    "`none`: no body; `complete`: stored completely; `truncated`: cut at `max_body_size`; `not_stored`: switched off, shed under load, refused by the disk, or larger than `max_total_size_mb`, alone or with the other bodies of its entry",
 });
 
 const bodyProperties = {
   body: nullable(Type.String(), {
-    description: "UTF-8 text as it is, otherwise `base64:` and standard base64; null when absent or not asked for",
+    description: "UTF-8 text, otherwise `base64:` and standard base64; null if absent or not requested",
   }),
   body_encoding: nullable(oneOf(["utf8", "base64"])),
-  body_size: Type.Integer({ minimum: 0, description: "Bytes on the wire after transfer coding was removed" }),
-  body_stored_size: Type.Integer({ minimum: 0, description: "Bytes that are stored" }),
+  body_size: Type.Integer({ minimum: 0, description: "Bytes on the wire, without transfer coding" }),
+  body_stored_size: Type.Integer({ minimum: 0, description: "Bytes stored" }),
   body_state: BodyState,
   truncated: Type.Boolean({ description: "The stored body was cut at `max_body_size`: `body_state` is `truncated`" }),
 };
@@ -62,7 +62,7 @@ export const Timings = strictObject(
   {
     blocked: nullable(Type.Number()),
     dns: nullable(Type.Number()),
-    connect: nullable(Type.Number({ description: "TCP only; `tls` is apart" })),
+    connect: nullable(Type.Number({ description: "TCP only, without `tls`" })),
     tls: nullable(Type.Number()),
     send: nullable(Type.Number()),
     wait: nullable(Type.Number()),
@@ -84,7 +84,7 @@ export const RuleTrace = strictObject(
     rule_name: Type.String(),
     phase: oneOf(["request", "response"]),
     changes: Type.Array(Type.String(), {
-      description: "What was done, for people, in order; empty when the rule only matched",
+      description: "Readable list of what was done, in order; empty if the rule only matched",
     }),
   },
   { $id: "RuleTrace" },
@@ -121,13 +121,13 @@ export const TlsInfo = strictObject(
     sni: nullable(Type.String()),
     upstream_version: nullable(Type.String()),
     upstream_cipher: nullable(Type.String()),
-    upstream_verified: nullable(Type.Boolean({ description: "False when verification is switched off for this host" })),
+    upstream_verified: nullable(Type.Boolean({ description: "False if verification is off for this host" })),
     upstream_subject: nullable(Type.String()),
     upstream_issuer: nullable(Type.String()),
     upstream_valid_to: nullable(Type.String()),
     upstream_client_certificate: nullable(
       oneOf(["sent", "none"], {
-        description: "Given to an origin that asked for a client certificate; null: none was asked for",
+        description: "Certificate sent to an origin that requested one; null if none was requested",
       }),
     ),
   },

@@ -52,7 +52,7 @@ export const Metrics = strictObject(
       throttle: Type.Integer(),
     }),
     latency_buckets_ms: Type.Array(strictObject({ le: nullable(Type.Number()), count: Type.Integer() }), {
-      description: "Cumulative, as in Prometheus; `le` null is infinity",
+      description: "Cumulative, as in Prometheus; `le` is null for infinity",
     }),
     uptime_secs: Type.Integer(),
   },
@@ -64,7 +64,7 @@ export const metricsOperations = defineOperations({
   getHealth: {
     method: "GET",
     path: "/health",
-    summary: "Liveness: `OK`, or 503 when the store does not answer",
+    summary: "Liveness: `OK`, or 503 if the store does not respond",
     access: "public",
     responses: { 200: media("text/plain", "OK"), 503: media("text/plain", "What is wrong") },
     aliases: ["/health"],

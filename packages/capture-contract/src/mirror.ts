@@ -10,22 +10,22 @@ export const MirrorSettings = strictObject({
   enabled: Type.Boolean({
     default: false,
     "x-applies": "now",
-    description: "Write the bodies of answers to files",
+    description: "Write response bodies to files",
   }),
   output_dir: nullable(outputDirectory, {
     default: null,
     "x-applies": "now",
-    description: "Absolute directory of the mirrored files; without one it is `<data_dir>/mirror`",
+    description: "Absolute directory of the mirrored files. Default: `<data_dir>/mirror`",
   }),
   host_filter: nullable(hostFilter, {
     default: null,
     "x-applies": "now",
-    description: "Hosts that are mirrored: names, `*.domain`, globs; without any, all of them",
+    description: "Hosts that are mirrored: names, `*.domain`, globs. Default: all hosts",
   }),
   save_request_bodies: Type.Boolean({
     default: false,
     "x-applies": "now",
-    description: "Write the bodies of requests too, as `<file>.request`",
+    description: "Also write request bodies, as `<file>.request`",
   }),
 });
 
@@ -36,16 +36,16 @@ export const MirrorStatus = strictObject(
     output_dir: Type.String(),
     host_filter: nullable(Type.Array(Type.String())),
     save_request_bodies: Type.Boolean(),
-    files_written: Type.Integer({ description: "Files with bodies, since the start; sidecars are not counted" }),
+    files_written: Type.Integer({ description: "Number of bodies written since the start, without sidecars" }),
     bytes_written: Type.Integer({ description: "Their bytes" }),
     files_dropped: Type.Integer({
-      description: "Files that were not written: the queue was full, or the disk refused",
+      description: "Files that were not written because the queue was full or the disk refused them",
     }),
-    queued_files: Type.Integer({ description: "Exchanges that wait to be written" }),
-    queued_bytes: Type.Integer({ description: "Memory their bodies take" }),
-    last_error: nullable(Type.String({ description: "Why the newest dropped file was not written" })),
+    queued_files: Type.Integer({ description: "Exchanges queued for writing" }),
+    queued_bytes: Type.Integer({ description: "Bytes of memory used by their bodies" }),
+    last_error: nullable(Type.String({ description: "Why the latest dropped file was not written" })),
     last_error_at: nullable(Timestamp),
-    writing: Type.Boolean({ description: "False while the newest write failed" }),
+    writing: Type.Boolean({ description: "False if the latest write failed" }),
   },
   { $id: "MirrorStatus" },
 );
@@ -53,14 +53,14 @@ export type MirrorStatus = Static<typeof MirrorStatus>;
 
 /** Changed settings; what is left out stays. What `GET /mirror` shows may be sent back. */
 export const MirrorChange = strictObject({
-  enabled: Type.Optional(Type.Boolean({ description: "Write the bodies of answers to files" })),
+  enabled: Type.Optional(Type.Boolean({ description: "Write response bodies to files" })),
   output_dir: Type.Optional(
-    nullable(outputDirectory, { description: "Absolute directory; null or an empty text is `<data_dir>/mirror`" }),
+    nullable(outputDirectory, { description: "Absolute directory. Null or empty: `<data_dir>/mirror`" }),
   ),
   host_filter: Type.Optional(
-    nullable(hostFilter, { description: "Hosts that are mirrored; null or an empty list is all of them" }),
+    nullable(hostFilter, { description: "Hosts that are mirrored. Null or empty: all hosts" }),
   ),
-  save_request_bodies: Type.Optional(Type.Boolean({ description: "Write the bodies of requests too" })),
+  save_request_bodies: Type.Optional(Type.Boolean({ description: "Also write request bodies" })),
   files_written: Type.Optional(Type.Integer()),
   bytes_written: Type.Optional(Type.Integer()),
   files_dropped: Type.Optional(Type.Integer()),
@@ -76,7 +76,7 @@ export const mirrorOperations = defineOperations({
   getMirror: {
     method: "GET",
     path: "/mirror",
-    summary: "Whether answers are written to files, where, and how many were",
+    summary: "Settings, state and counts of the mirror",
     access: "config:read",
     responses: { 200: MirrorStatus },
     expose: { mcp: { name: "get_mirror_status", readOnly: true } },
@@ -84,7 +84,7 @@ export const mirrorOperations = defineOperations({
   toggleMirror: {
     method: "POST",
     path: "/mirror/toggle",
-    summary: "Switch the mirror on or off; without a body it flips",
+    summary: "Switch the mirror on or off",
     access: "config:write",
     body: ToggleBody,
     bodyOptional: true,
@@ -94,7 +94,7 @@ export const mirrorOperations = defineOperations({
   updateMirror: {
     method: "PATCH",
     path: "/mirror/config",
-    summary: "Change the mirror's settings; they hold at once and are persisted",
+    summary: "Change the mirror's settings; they take effect at once",
     access: "config:write",
     body: MirrorChange,
     responses: { 200: MirrorStatus },

@@ -17,26 +17,26 @@ const tags = Type.Array(Type.String({ minLength: 1, maxLength: 255 }), { maxItem
 const nullableText = (description: string) => nullable(Type.String({ maxLength: 4096 }), { description });
 
 const writable = {
-  name: Type.Optional(named("Name of the rule; needed unless the shorthand is used")),
-  description: Type.Optional(nullableText("What it is for")),
+  name: Type.Optional(named("Name of the rule; optional with the shorthand")),
+  description: Type.Optional(nullableText("Purpose")),
   tags: Type.Optional(tags),
-  collection_id: Type.Optional(nullable(Id, { description: "Collection it belongs to" })),
+  collection_id: Type.Optional(nullable(Id, { description: "Collection of the rule" })),
   condition: Type.Optional(Condition),
   ...conditionShorthand,
   response: Type.Optional(NewMockResponse),
   response_config: Type.Optional(NewMockResponseConfig),
   ...flatResponse,
-  enabled: Type.Optional(Type.Boolean({ description: "Whether it answers anything; true unless given" })),
+  enabled: Type.Optional(Type.Boolean({ description: "Whether the rule is active. Default: true" })),
   priority: Type.Optional(
     Type.Integer({
       minimum: -1_000_000,
       maximum: 1_000_000,
-      description: "Of several rules that match the lowest number answers; 100 unless given",
+      description: "If several rules match, the lowest number wins. Default: 100",
     }),
   ),
   expiration: Type.Optional(nullable(MockExpiration)),
   response_schema: Type.Optional(
-    nullable(Type.String({ maxLength: 262_144 }), { description: "JSON Schema, as text, that the bodies must fit" }),
+    nullable(Type.String({ maxLength: 262_144 }), { description: "JSON Schema, as text, for the bodies" }),
   ),
   response_script: Type.Optional(Type.Null({ description: "Reserved: must be null" })),
   device_id: Type.Optional(NoDevice),
@@ -49,7 +49,7 @@ export type NewMock = Static<typeof NewMock>;
 /** Body of an update: what GET returned may be sent back; its read-only fields are not changes. */
 export const MockUpdate = strictObject({
   ...writable,
-  comment: Type.Optional(nullableText("Said about the version that this update replaces")),
+  comment: Type.Optional(nullableText("Comment on the version that this update replaces")),
   id: Type.Optional(Id),
   created_at: Type.Optional(Timestamp),
   updated_at: Type.Optional(Timestamp),
@@ -62,18 +62,18 @@ export type MockUpdate = Static<typeof MockUpdate>;
 
 /** A request to try rules on; everything but its URL has a default. */
 export const MockSampleRequest = strictObject({
-  method: Type.Optional(Type.String({ minLength: 1, maxLength: 64, description: "GET unless given" })),
+  method: Type.Optional(Type.String({ minLength: 1, maxLength: 64, description: "Default: GET" })),
   url: Type.String({ minLength: 1, maxLength: 65_536, description: "The absolute URL" }),
   headers: Type.Optional(MockHeaders),
   headers_list: Type.Optional(HeadersList),
   body: Type.Optional(
     nullable(Type.String({ maxLength: MOCK_LIMITS.bodyBytes }), { description: "Text, or `base64:` and base64" }),
   ),
-  body_encoding: Type.Optional(nullable(oneOf(["utf8", "base64"]), { description: "How `body` is written" })),
-  host: Type.Optional(Type.String({ description: "Tolerated; the URL says it" })),
-  path: Type.Optional(Type.String({ description: "Tolerated; the URL says it" })),
+  body_encoding: Type.Optional(nullable(oneOf(["utf8", "base64"]), { description: "Encoding of `body`" })),
+  host: Type.Optional(Type.String({ description: "Ignored; the URL determines it" })),
+  path: Type.Optional(Type.String({ description: "Ignored; the URL determines it" })),
   content_type: Type.Optional(
-    nullable(Type.String({ maxLength: 255 }), { description: "Where `headers` does not say" }),
+    nullable(Type.String({ maxLength: 255 }), { description: "Media type, if `headers` has none" }),
   ),
   http_version: Type.Optional(nullable(Type.String())),
   trailers_list: Type.Optional(HeadersList),
@@ -88,7 +88,7 @@ export type MockSampleRequest = Static<typeof MockSampleRequest>;
 export const MockSample = strictObject({
   request: Type.Optional(MockSampleRequest),
   entry_id: Type.Optional(
-    Type.String({ maxLength: 64, description: "Instead of `request`: a captured entry", "x-entry-id": true }),
+    Type.String({ maxLength: 64, description: "A captured entry, instead of `request`", "x-entry-id": true }),
   ),
 });
 
@@ -98,7 +98,7 @@ export const MockCollection = strictObject(
     id: Id,
     name: Type.String(),
     description: nullable(Type.String()),
-    enabled: Type.Boolean({ description: "Off: none of its rules answers, whatever they say themselves" }),
+    enabled: Type.Boolean({ description: "If off, none of its rules is active" }),
     tags: Type.Array(Type.String()),
     color: nullable(Type.String()),
     created_at: Timestamp,
@@ -111,10 +111,10 @@ export type MockCollection = Static<typeof MockCollection>;
 
 /** What may be said about a collection besides its name. */
 export const mockCollectionProperties = {
-  description: Type.Optional(nullableText("What its rules are for")),
+  description: Type.Optional(nullableText("Purpose of its rules")),
   tags: Type.Optional(tags),
-  enabled: Type.Optional(Type.Boolean({ description: "Whether its rules may answer" })),
-  color: Type.Optional(nullable(Type.String({ maxLength: 64 }), { description: "For the eye" })),
+  enabled: Type.Optional(Type.Boolean({ description: "Whether its rules can be active" })),
+  color: Type.Optional(nullable(Type.String({ maxLength: 64 }), { description: "Display colour" })),
 };
 
 /** One answer that a rule gave. */
@@ -125,8 +125,8 @@ export const MockHit = strictObject(
     request_url: Type.String(),
     request_method: Type.String(),
     response_status: Type.Integer(),
-    response_time_ms: Type.Number({ description: "From the request's head to the answer, the delay included" }),
-    response_index: nullable(Type.Integer({ description: "Which of the rule's answers; null when it has one" })),
+    response_time_ms: Type.Number({ description: "From the request head to the response, including the delay" }),
+    response_index: nullable(Type.Integer({ description: "Index of the rule's response; null if it has only one" })),
   },
   { $id: "MockHit" },
 );
@@ -154,10 +154,10 @@ export const MockTemplate = strictObject(
 /** A part of a list that can grow. */
 export const mockPageProperties = {
   limit: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: 1000, default: 100, description: "Most items of one answer" }),
+    Type.Integer({ minimum: 1, maximum: 1000, default: 100, description: "Maximum number of items" }),
   ),
   offset: Type.Optional(
-    Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, default: 0, description: "Items left out first" }),
+    Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, default: 0, description: "Number of items to skip" }),
   ),
 };
 
@@ -165,8 +165,8 @@ export const mockPageProperties = {
 export const MockRecording = strictObject(
   {
     recording: Type.Boolean(),
-    recorded: Type.Integer({ description: "Recorded rules that were neither promoted nor cleared" }),
-    missed: Type.Integer({ description: "Answers that could not be recorded since it was switched on" }),
+    recorded: Type.Integer({ description: "Recorded rules that were neither promoted nor cleared yet" }),
+    missed: Type.Integer({ description: "Responses that could not be recorded since it was switched on" }),
   },
   { $id: "MockRecording" },
 );
@@ -178,9 +178,9 @@ export const MocksFromTraffic = strictObject({
     maxItems: 1000,
     description: "Ids of entries",
   }),
-  name_prefix: Type.Optional(nullable(Type.String({ maxLength: 128 }), { description: "Begins each rule's name" })),
-  enabled: Type.Optional(Type.Boolean({ description: "Whether the rules answer at once; true unless given" })),
-  collection_id: Type.Optional(nullable(Id, { description: "Collection that the rules join" })),
+  name_prefix: Type.Optional(nullable(Type.String({ maxLength: 128 }), { description: "Prefix of each rule's name" })),
+  enabled: Type.Optional(Type.Boolean({ description: "Whether the rules are active at once. Default: true" })),
+  collection_id: Type.Optional(nullable(Id, { description: "Collection of the new rules" })),
 });
 
 const entryError = strictObject({ entry_id: Type.String(), error: Type.String() });
@@ -198,7 +198,7 @@ export const MockListQuery = strictObject({
   ...mockPageProperties,
   collection_id: Type.Optional(Type.String({ maxLength: 64, description: "Only rules of this collection" })),
   tag: Type.Optional(Type.String({ maxLength: 255, description: "Only rules with this label" })),
-  enabled: Type.Optional(booleanText("Only rules that are on, or off")),
+  enabled: Type.Optional(booleanText("Only enabled rules, or only disabled ones")),
   search: Type.Optional(Type.String({ maxLength: 255, description: "Text in name or description" })),
 });
 
@@ -230,20 +230,20 @@ export const MockTrial = strictObject({
   matches: Type.Boolean(),
   rule_id: Id,
   rule_name: Type.String(),
-  explanation: Type.Array(Type.String(), { description: "The parts of the condition and what each found" }),
+  explanation: Type.Array(Type.String(), { description: "The parts of the condition with their results" }),
 });
 
 /** Recorded rules that are to answer from now on. */
 export const PromoteMocks = strictObject({
   ids: Type.Optional(
     nullable(Type.Array(Type.String({ minLength: 1, maxLength: 64 }), { maxItems: 10_000 }), {
-      description: "These alone; all unless given",
+      description: "Only these. Default: all",
     }),
   ),
-  collection_id: Type.Optional(nullable(Id, { description: "Collection that they join" })),
+  collection_id: Type.Optional(nullable(Id, { description: "Collection of the rules" })),
 });
 
 /** How a copy is to be called. */
 export const DuplicateMock = strictObject({
-  new_name: Type.Optional(nullable(named("Name of the copy"), { description: "`<name> (copy)` unless given" })),
+  new_name: Type.Optional(nullable(named("Name of the copy"), { description: "Default: `<name> (copy)`" })),
 });

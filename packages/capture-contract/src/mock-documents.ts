@@ -9,13 +9,13 @@ const documentFormat = oneOf(["har", "openapi", "postman", "json"], {
 
 export const ImportMocks = strictObject({
   format: documentFormat,
-  data: Type.Unknown({ description: "The document, as text or as the object itself" }),
-  dry_run: Type.Optional(Type.Boolean({ description: "Show what would be made, and make nothing" })),
-  collection_id: Type.Optional(nullable(Id, { description: "Collection that the rules join" })),
-  enabled: Type.Optional(Type.Boolean({ description: "False: all rules are made switched off" })),
+  data: Type.Unknown({ description: "The document, as text or as an object" }),
+  dry_run: Type.Optional(Type.Boolean({ description: "Preview: create nothing" })),
+  collection_id: Type.Optional(nullable(Id, { description: "Collection of the new rules" })),
+  enabled: Type.Optional(Type.Boolean({ description: "False: all rules are created disabled" })),
   base_url: Type.Optional(
     nullable(Type.String({ maxLength: 4096 }), {
-      description: "OpenAPI: instead of the document's `servers`; a path alone stands for every host",
+      description: "OpenAPI: base URL instead of the document's `servers`; a path alone applies to every host",
     }),
   ),
 });
@@ -32,26 +32,26 @@ export const MAX_MOCK_DOCUMENT_BYTES = {
 /** How rules are made of a document that is sent as it is. */
 export const ImportMockDocumentQuery = strictObject({
   format: documentFormat,
-  dry_run: Type.Optional(booleanText("Show what would be made, and make nothing")),
+  dry_run: Type.Optional(booleanText("Preview: create nothing")),
   collection_id: Type.Optional(
-    Type.String({ minLength: 1, maxLength: 64, description: "Collection that the rules join" }),
+    Type.String({ minLength: 1, maxLength: 64, description: "Collection of the new rules" }),
   ),
-  enabled: Type.Optional(booleanText("Whether the rules answer at once; otherwise all are made switched off")),
+  enabled: Type.Optional(booleanText("Whether the rules are active at once")),
   base_url: Type.Optional(
     Type.String({
       maxLength: 4096,
-      description: "OpenAPI: instead of the document's `servers`; a path alone stands for every host",
+      description: "OpenAPI: base URL instead of the document's `servers`; a path alone applies to every host",
     }),
   ),
-  task_id: Type.Optional(Type.String({ maxLength: 64, description: "Names this import in `Task` events" })),
+  task_id: Type.Optional(Type.String({ maxLength: 64, description: "Id of this import in `Task` events" })),
 });
 
 const importResult = {
-  imported: Type.Integer({ description: "Rules that were made, or would be" }),
+  imported: Type.Integer({ description: "Number of rules created (or to be created)" }),
   format: Type.String(),
-  skipped: Type.Integer({ description: "Parts of the document that no rule could be made of" }),
+  skipped: Type.Integer({ description: "Parts of the document without a rule" }),
   warnings: Type.Array(Type.String(), {
-    description: "What was left out or guessed; at most 100, of which the last then says how many more there were",
+    description: "What was skipped or guessed: at most 100 sentences; the last one then counts the others",
   }),
 };
 /** What an import made. */
@@ -65,5 +65,5 @@ export const MockImportPreview = strictObject(
 /** A document that rules are made of, as it is. */
 export const MockDocument = upload(
   ["application/octet-stream", "application/json", "application/yaml"],
-  "HAR 1.1 or 1.2 of up to 100 MiB; OpenAPI 3.0 or 3.1 in JSON or YAML, a Postman collection 2.1 or an export of this service, each of up to 25 MiB",
+  "HAR 1.1 or 1.2 of up to 100 MiB; OpenAPI 3.0 or 3.1 in JSON or YAML, a Postman collection 2.1 or an export of this service, each up to 25 MiB",
 );

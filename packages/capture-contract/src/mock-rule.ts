@@ -26,7 +26,7 @@ const headerText = Type.String({ maxLength: 65_536 });
 export const MockHeaders = Type.Record(
   Type.String({ minLength: 1, maxLength: 255 }),
   Type.Union([headerText, Type.Array(headerText, { maxItems: 100 })]),
-  { description: "By name; a list gives several fields of that name. Framing fields are the proxy's business" },
+  { description: "By name; a list adds several fields of that name. The proxy sets framing fields itself" },
 );
 export type MockHeaders = Readonly<Record<string, string | readonly string[]>>;
 
@@ -35,7 +35,7 @@ const bodyText = Type.String({ maxLength: MOCK_LIMITS.bodyBytes });
 /** The parts of an answer as a rule writes them down; everything left out has a default. */
 const responseProperties = {
   status_code: Type.Optional(
-    Type.Integer({ minimum: 200, maximum: 599, description: "Status of the answer; 200 unless given" }),
+    Type.Integer({ minimum: 200, maximum: 599, description: "Status of the response. Default: 200" }),
   ),
   headers: Type.Optional(MockHeaders),
   body: Type.Optional(nullable(bodyText, { description: "Body as text" })),
@@ -44,19 +44,21 @@ const responseProperties = {
   ),
   body_file: Type.Optional(
     nullable(Type.String({ minLength: 1, maxLength: 4096 }), {
-      description: "Body from a file below one of the directories of `mock_body_dirs` or `<data_dir>/mock-bodies`",
+      description: "Body from a file below `<data_dir>/mock-bodies` or a directory of `mock_body_dirs`",
     }),
   ),
   delay_ms: Type.Optional(
-    nullable(Type.Integer({ minimum: 0, maximum: MOCK_LIMITS.delayMs }), { description: "Wait before the answer" }),
+    nullable(Type.Integer({ minimum: 0, maximum: MOCK_LIMITS.delayMs }), { description: "Delay before the response" }),
   ),
   delay_variance_ms: Type.Optional(
     nullable(Type.Integer({ minimum: 0, maximum: MOCK_LIMITS.delayMs }), {
-      description: "The wait is up to this much shorter or longer",
+      description: "Maximum random deviation of the delay, in both directions",
     }),
   ),
   template_enabled: Type.Optional(
-    Type.Boolean({ description: "Fill in `{{request.path}}`, `{{uuid}}` and the like in body and header values" }),
+    Type.Boolean({
+      description: "Replace placeholders such as `{{request.path}}` and `{{uuid}}` in body and header values",
+    }),
   ),
 };
 
@@ -111,7 +113,7 @@ export const MockRequestCondition = taggedBy<MockRequestCondition>(
     kind("and", { conditions: several }),
     kind("or", { conditions: several }),
   ],
-  { $id: "MockRequestCondition", description: "What the request must be like" },
+  { $id: "MockRequestCondition", description: "Conditions on the request" },
 );
 
 /** Which answer a rule gives. `R` is the answer as it is written (input) or with its defaults (output). */
@@ -139,26 +141,26 @@ const responseConfigKinds = <R extends TSchema>(response: R) => [
     responses: Type.Array(response, {
       minItems: 1,
       maxItems: MOCK_LIMITS.responses,
-      description: "One after the other",
+      description: "In order, one for each request",
     }),
     current_index: Type.Optional(
-      Type.Integer({ minimum: 0, maximum: MOCK_LIMITS.responses, description: "The answer that comes next" }),
+      Type.Integer({ minimum: 0, maximum: MOCK_LIMITS.responses, description: "Index of the next response" }),
     ),
     cycle: Type.Optional(
-      Type.Boolean({ description: "After the last one the first again (default); otherwise it stays with the last" }),
+      Type.Boolean({ description: "Start over after the last one (default); otherwise repeat the last" }),
     ),
   }),
   kind("conditional", {
     conditions: Type.Array(strictObject({ condition: MockRequestCondition, response }), {
       maxItems: MOCK_LIMITS.responses,
-      description: "The first that holds decides",
+      description: "The first that matches applies",
     }),
     default_response: response,
   }),
   kind("probabilistic", {
     responses: Type.Array(
       strictObject({
-        weight: Type.Integer({ minimum: 0, maximum: 1_000_000, description: "Share of the sum of all weights" }),
+        weight: Type.Integer({ minimum: 0, maximum: 1_000_000, description: "Share of the total weight" }),
         response,
       }),
       { minItems: 1, maxItems: MOCK_LIMITS.responses },
@@ -168,7 +170,7 @@ const responseConfigKinds = <R extends TSchema>(response: R) => [
 
 export type NewMockResponseConfig = MockResponseConfigOf<NewMockResponse>;
 export const NewMockResponseConfig = taggedBy<NewMockResponseConfig>("type", responseConfigKinds(NewMockResponse), {
-  description: "Which answer is given: `single`, `sequence`, `conditional` or `probabilistic`",
+  description: "How the response is selected: `single`, `sequence`, `conditional` or `probabilistic`",
 });
 
 export type MockResponseConfig = MockResponseConfigOf<MockResponse>;
@@ -186,7 +188,7 @@ export const MockExpiration = taggedBy<MockExpiration>(
   ],
   {
     $id: "MockExpiration",
-    description: "Hits and durations count from when the expiration was set or the rule was switched on again",
+    description: "Hits and durations count from when the expiration was last set or the rule last enabled",
   },
 );
 export type MockExpiration =
@@ -220,17 +222,19 @@ export const MockRule = strictObject(
     condition: Condition,
     response_config: MockResponseConfig,
     enabled: Type.Boolean(),
-    priority: Type.Integer({ description: "The lowest number of those that match answers" }),
+    priority: Type.Integer({ description: "If several rules match, the lowest number wins" }),
     created_at: Timestamp,
     updated_at: Timestamp,
     hit_count: Type.Integer(),
     expiration: nullable(MockExpiration),
-    expired: Type.Boolean({ description: "It is over and answers nothing until it is set anew or switched on again" }),
+    expired: Type.Boolean({
+      description: "The rule has expired; it is inactive until its expiration is set or the rule is enabled again",
+    }),
     version: Type.Integer(),
     version_history: Type.Optional(
-      Type.Array(MockVersion, { description: "Newest first; left out when empty, and in lists" }),
+      Type.Array(MockVersion, { description: "Newest first; omitted if empty, and in lists" }),
     ),
-    response_schema: nullable(Type.String({ description: "JSON Schema, as text, that the bodies of the rule fit" })),
+    response_schema: nullable(Type.String({ description: "JSON Schema, as text, for the bodies of the rule" })),
     response_script: Type.Null({ description: "Reserved" }),
     device_id: NoDevice,
   },

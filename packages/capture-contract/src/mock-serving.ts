@@ -9,13 +9,11 @@ export const ServingMatch = strictObject(
     scheme: Type.Optional(Type.Boolean({ description: "`http` or `https` (default false)" })),
     host: Type.Optional(Type.Boolean({ description: "Host and port (default true)" })),
     path: Type.Optional(Type.Boolean({ description: "The path without its query (default true)" })),
-    query: Type.Optional(
-      Type.Boolean({ description: "The parameters of the query, in whatever order (default true)" }),
-    ),
+    query: Type.Optional(Type.Boolean({ description: "The query parameters, in any order (default true)" })),
     ignore_query: Type.Optional(
       Type.Array(Type.String({ minLength: 1, maxLength: 255 }), {
         maxItems: 1000,
-        description: "Names of parameters that may differ or be missing",
+        description: "Query parameters to ignore",
       }),
     ),
     body: Type.Optional(Type.Boolean({ description: "The bytes of the body (default false)" })),
@@ -31,13 +29,13 @@ export const StartServing = strictObject({
   repeat: Type.Optional(
     oneOf(["last", "cycle", "none"], {
       description:
-        "When all recorded answers to a request were given: the last one again (default), the first one again, or none",
+        "After all recorded responses to a request were used: repeat the last (default), start over, or treat it as not recorded",
     }),
   ),
   strict: Type.Optional(
     Type.Boolean({
       description:
-        "True (default): what was not recorded is answered 502 and nothing is sent anywhere; false: it goes to its origin",
+        "True (default): requests that were not recorded get 502 and are not sent; false: they go to their origin",
     }),
   ),
 });
@@ -53,10 +51,10 @@ export const MockServing = strictObject(
     repeat: oneOf(["last", "cycle", "none"]),
     match: ServingMatch,
     started_at: nullable(Timestamp),
-    recorded: Type.Integer({ description: "Recorded answers that can be given" }),
-    skipped: Type.Integer({ description: "Entries without an answer that could be given" }),
-    answered: Type.Integer({ description: "Requests that were answered from the session" }),
-    missed: Type.Integer({ description: "Requests that the session has nothing for" }),
+    recorded: Type.Integer({ description: "Recorded responses that can be served" }),
+    skipped: Type.Integer({ description: "Entries without a response that can be served" }),
+    answered: Type.Integer({ description: "Requests served from the session" }),
+    missed: Type.Integer({ description: "Requests without a recorded response" }),
   },
   { $id: "MockServing" },
 );
@@ -74,9 +72,9 @@ export const MockMiss = strictObject(
         entry_id: Id,
         method: Type.String(),
         url: Type.String(),
-        differences: Type.Array(Type.String(), { description: "What would have to be other than it is" }),
+        differences: Type.Array(Type.String(), { description: "What differs" }),
       }),
-      { description: "The recorded requests that come closest, closest first" },
+      { description: "The most similar recorded requests, best match first" },
     ),
   },
   { $id: "MockMiss" },

@@ -67,7 +67,7 @@ const ruleOperations = defineOperations({
   createAdvancedMock: {
     method: "POST",
     path: "/mocks/advanced",
-    summary: "Create a mock rule with labels, collection and several answers",
+    summary: "Create a mock rule with labels, collection and several responses",
     access: "mocks:write",
     body: NewMock,
     responses: { 201: CreatedId },
@@ -75,7 +75,7 @@ const ruleOperations = defineOperations({
   listMockTemplates: {
     method: "GET",
     path: "/mocks/templates",
-    summary: "Answers to begin with",
+    summary: "Templates for mock rules",
     access: "mocks:read",
     responses: { 200: Type.Array(MockTemplate) },
   },
@@ -89,8 +89,8 @@ const ruleOperations = defineOperations({
   importMocks: {
     method: "POST",
     path: "/mocks/import",
-    summary: "Make mock rules of a HAR, OpenAPI or Postman document or of an export",
-    description: "For a request of up to 10 MiB; larger documents are sent as they are to `/mocks/import/document`.",
+    summary: "Import mock rules from a HAR, OpenAPI or Postman document or from an export",
+    description: "For requests of up to 10 MiB; larger documents go to `/mocks/import/document`.",
     access: "mocks:write",
     body: ImportMocks,
     responses: { 200: MockImportPreview, 201: MockImportResult },
@@ -100,9 +100,8 @@ const ruleOperations = defineOperations({
   importMockDocument: {
     method: "POST",
     path: "/mocks/import/document",
-    summary: "Make mock rules of a HAR, OpenAPI or Postman document or of an export",
-    description:
-      "The document itself, streamed; what else the import is to do stands in the query. `Task` events tell how far it is.",
+    summary: "Import mock rules from a HAR, OpenAPI or Postman document or from an export",
+    description: "The body is the document, streamed; options are in the query. `Task` events report the progress.",
     access: "mocks:write",
     query: ImportMockDocumentQuery,
     body: MockDocument,
@@ -121,7 +120,7 @@ const ruleOperations = defineOperations({
   previewMock: {
     method: "POST",
     path: "/mocks/preview",
-    summary: "Which rule would answer a request, and how",
+    summary: "Show which mock rule matches a request, and its response",
     access: "mocks:write",
     body: MockSample,
     responses: {
@@ -139,7 +138,7 @@ const ruleOperations = defineOperations({
   updateMock: {
     method: "PUT",
     path: "/mocks/{id}",
-    summary: "Update a mock rule; what it was is kept as a version",
+    summary: "Update a mock rule; the previous version is kept",
     access: "mocks:write",
     params: IdParams,
     body: MockUpdate,
@@ -176,7 +175,7 @@ const ruleOperations = defineOperations({
   rollbackMock: {
     method: "POST",
     path: "/mocks/{id}/rollback",
-    summary: "Give a mock rule the condition and answers of a former version",
+    summary: "Restore the condition and responses of a former version of a mock rule",
     access: "mocks:write",
     params: IdParams,
     body: strictObject({ version: Type.Integer({ minimum: 1, description: "Number of the version" }) }),
@@ -194,7 +193,7 @@ const ruleOperations = defineOperations({
   testMock: {
     method: "POST",
     path: "/mocks/{id}/test",
-    summary: "Whether a rule matches a request, and what decided",
+    summary: "Show whether a mock rule matches a request, and why",
     access: "mocks:write",
     params: IdParams,
     body: MockSample,
@@ -232,7 +231,7 @@ const collectionOperations = defineOperations({
   updateMockCollection: {
     method: "PUT",
     path: "/mocks/collections/{id}",
-    summary: "Update a collection; what is left out stays",
+    summary: "Update a collection; omitted settings are unchanged",
     access: "mocks:write",
     params: IdParams,
     body: strictObject({
@@ -248,12 +247,12 @@ const collectionOperations = defineOperations({
   deleteMockCollection: {
     method: "DELETE",
     path: "/mocks/collections/{id}",
-    summary: "Delete a collection; its rules stay without one unless they are to be deleted too",
+    summary: "Delete a collection; its rules are kept unless they are to be deleted too",
     access: "mocks:delete",
     params: IdParams,
-    query: strictObject({ delete_rules: Type.Optional(booleanText("Delete its rules too")) }),
+    query: strictObject({ delete_rules: Type.Optional(booleanText("Also delete its rules")) }),
     body: nullable(
-      strictObject({ delete_rules: Type.Optional(Type.Boolean({ description: "Delete its rules too" })) }),
+      strictObject({ delete_rules: Type.Optional(Type.Boolean({ description: "Also delete its rules" })) }),
     ),
     bodyOptional: true,
     responses: { 204: null },
@@ -274,7 +273,7 @@ const historyOperations = defineOperations({
   listMockHits: {
     method: "GET",
     path: "/mocks/analytics",
-    summary: "The last 1,000 answers of all mock rules, newest first",
+    summary: "The last 1,000 responses of all mock rules, newest first",
     access: "mocks:read",
     responseFields: COUNTED,
     query: page,
@@ -283,7 +282,7 @@ const historyOperations = defineOperations({
   clearMockHistory: {
     method: "POST",
     path: "/mocks/history/clear",
-    summary: "Forget all answers that mock rules gave; the rules keep their counts",
+    summary: "Clear the hit history of all mock rules; the rules keep their counts",
     access: "mocks:delete",
     responses: { 204: null },
   },
@@ -299,7 +298,7 @@ const historyOperations = defineOperations({
   getMockStats: {
     method: "GET",
     path: "/mocks/{id}/analytics",
-    summary: "What the answers of one mock rule were like",
+    summary: "Statistics of one mock rule's responses",
     access: "mocks:read",
     params: IdParams,
     responses: { 200: MockHitStats },
@@ -307,7 +306,7 @@ const historyOperations = defineOperations({
   listMockHistory: {
     method: "GET",
     path: "/mocks/{id}/history",
-    summary: "Answers that one mock rule gave, newest first",
+    summary: "Hit history of one mock rule, newest first",
     access: "mocks:read",
     responseFields: COUNTED,
     params: IdParams,
@@ -320,7 +319,7 @@ const recordingOperations = defineOperations({
   createMocksFromTraffic: {
     method: "POST",
     path: "/mocks/from-traffic",
-    summary: "Make mock rules of captured entries",
+    summary: "Create mock rules from captured entries",
     access: "mocks:write",
     body: MocksFromTraffic,
     responses: { 201: MadeFromTraffic },
@@ -328,7 +327,7 @@ const recordingOperations = defineOperations({
   setMockRecording: {
     method: "POST",
     path: "/mocks/recording",
-    summary: "Switch recording on or off: while on, answers of origins become recorded rules",
+    summary: "Switch recording on or off: while on, responses of origins become recorded rules",
     access: "mocks:write",
     body: strictObject({ enabled: Type.Boolean({ description: "On or off; off again after a restart" }) }),
     responses: { 200: MockRecording },
@@ -336,14 +335,14 @@ const recordingOperations = defineOperations({
   getMockRecording: {
     method: "GET",
     path: "/mocks/recording/status",
-    summary: "Whether answers are being recorded",
+    summary: "Whether responses are being recorded",
     access: "mocks:read",
     responses: { 200: MockRecording },
   },
   listRecordedMocks: {
     method: "GET",
     path: "/mocks/recording/recorded",
-    summary: "Recorded rules, which answer nothing before they are promoted, newest first",
+    summary: "Recorded rules, newest first; inactive until promoted",
     access: "mocks:read",
     responseFields: COUNTED,
     query: page,
@@ -352,7 +351,7 @@ const recordingOperations = defineOperations({
   promoteRecordedMocks: {
     method: "POST",
     path: "/mocks/recording/promote",
-    summary: "Make recorded rules answer",
+    summary: "Promote recorded rules to active mock rules",
     access: "mocks:write",
     body: nullable(PromoteMocks),
     bodyOptional: true,
@@ -361,7 +360,7 @@ const recordingOperations = defineOperations({
   clearRecordedMocks: {
     method: "POST",
     path: "/mocks/recording/clear",
-    summary: "Forget recorded rules",
+    summary: "Clear recorded rules",
     access: "mocks:delete",
     responses: { 204: null },
   },
@@ -371,14 +370,14 @@ const servingOperations = defineOperations({
   getMockServing: {
     method: "GET",
     path: "/mocks/serving",
-    summary: "Whether a recorded session stands in for all origins",
+    summary: "Whether a recorded session is being served instead of all origins",
     access: "mocks:read",
     responses: { 200: MockServing },
   },
   startMockServing: {
     method: "POST",
     path: "/mocks/serving",
-    summary: "Let a recorded session stand in for all origins; off again after a restart",
+    summary: "Serve a recorded session instead of all origins; off again after a restart",
     access: "mocks:write",
     body: StartServing,
     responses: { 200: MockServing },
@@ -386,14 +385,14 @@ const servingOperations = defineOperations({
   stopMockServing: {
     method: "DELETE",
     path: "/mocks/serving",
-    summary: "Let requests go to their origins again",
+    summary: "Stop serving a recorded session; requests go to their origins again",
     access: "mocks:write",
     responses: { 200: MockServing },
   },
   listMockMisses: {
     method: "GET",
     path: "/mocks/serving/misses",
-    summary: "Requests that the served session has no answer for, with the recorded ones closest to them, newest first",
+    summary: "Requests without a response in the served session, newest first, with the most similar recorded requests",
     access: "mocks:read",
     responseFields: COUNTED,
     query: page,

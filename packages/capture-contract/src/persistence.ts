@@ -30,19 +30,19 @@ const counts = strictObject(
 
 /** What an import did to each kind of rules, or would do. */
 export const ImportedSections = Type.Record(Type.String(), counts, {
-  description: "By section of the bundle; sections it does not have are left alone",
+  description: "By section of the bundle; missing sections are unchanged",
 });
 
 const mode = Type.Optional(
   oneOf(["merge", "replace"], {
     description:
-      "`merge`, when left out: rules are added or overwrite those with the same id; `replace`: afterwards there are no others of these kinds",
+      "`merge` (default) adds rules and overwrites those with the same id; `replace` also deletes all other rules of these kinds",
   }),
 );
 
 export const importQuery = strictObject({
   mode,
-  dry_run: Type.Optional(booleanText("Check everything and count, change nothing")),
+  dry_run: Type.Optional(booleanText("Check and count only, change nothing")),
 });
 
 export const RulesImport = strictObject(
@@ -69,27 +69,27 @@ export const persistenceOperations = defineOperations({
   importRules: {
     method: "POST",
     path: "/persistence/import",
-    summary: "Take rules in from a bundle, all or nothing",
+    summary: "Import rules from a bundle, all or nothing",
     description:
-      "The body is the bundle, or `{data, mode, dry_run}` with the bundle as an object or as JSON text. A bundle of a newer version is refused.",
+      "The body is the bundle, or `{data, mode, dry_run}` with the bundle as an object or JSON text. A bundle of a newer version is refused.",
     access: "persistence:write",
     query: importQuery,
-    body: upload(["application/json"], "A bundle of `GET /persistence/export`, at most 64 MiB"),
+    body: upload(["application/json"], "A bundle from `GET /persistence/export`, at most 64 MiB"),
     responses: { 200: RulesImport },
   },
   saveRules: {
     method: "POST",
     path: "/persistence/save",
-    summary: "Keep the rules as they are now, to come back to",
-    description: "Needs the header `X-Weir-Confirm: true`: what was saved before is overwritten.",
+    summary: "Save one snapshot of all rules to restore later",
+    description: "Overwrites the previous snapshot, so it needs the header `X-Weir-Confirm: true`.",
     access: "persistence:write",
     responses: { 200: strictObject({ success: Type.Boolean(), saved_at: Timestamp }) },
   },
   loadRules: {
     method: "POST",
     path: "/persistence/load",
-    summary: "Put the rules back as they were saved",
-    description: "Rules made since are removed. When nothing was saved, nothing changes and `saved_at` is null.",
+    summary: "Restore the saved snapshot of all rules",
+    description: "Rules created since are deleted. Without a snapshot, nothing changes and `saved_at` is null.",
     access: "persistence:write",
     responses: {
       200: strictObject({ success: Type.Boolean(), saved_at: nullable(Timestamp), sections: ImportedSections }),

@@ -18,7 +18,7 @@ export const named = (description: string) =>
   Type.String({ minLength: 1, maxLength: 255, pattern: "^\\s*[^\\s\\u0000][^\\u0000]*$", description });
 
 /** In rules: clients are not told apart by device, so a rule for one would change the traffic of all. */
-export const NoDevice = Type.Null({ description: "Reserved: each rule is for all devices" });
+export const NoDevice = Type.Null({ description: "Reserved: each rule applies to all devices" });
 
 /** Path parameters of operations about one captured entry. */
 export const EntryIdParams = strictObject({ id: EntryId });
@@ -26,7 +26,7 @@ export const IdParams = strictObject({ id: Id });
 
 /** Body of every `/{id}/toggle`: sets when given, flips when the body is absent. */
 export const ToggleBody = strictObject({
-  enabled: Type.Boolean({ description: "On or off; left out with the whole body, it flips" }),
+  enabled: Type.Boolean({ description: "On or off. Default: the opposite of the current state" }),
 });
 export const ToggleResult = strictObject({ id: Id, enabled: Type.Boolean() }, { $id: "ToggleResult" });
 
@@ -35,7 +35,7 @@ export const CreatedId = strictObject({ id: Id }, { $id: "CreatedId" });
 /** The body of every non-2xx answer. */
 export const ApiErrorBody = strictObject(
   {
-    error: Type.String({ description: "One sentence for people" }),
+    error: Type.String({ description: "A readable sentence" }),
     code: Type.String({ description: "Stable code for programs" }),
     message: Type.Optional(Type.String()),
     details: Type.Optional(Type.Array(strictObject({ path: Type.String(), message: Type.String() }))),
@@ -47,12 +47,12 @@ export type ApiErrorBody = Static<typeof ApiErrorBody>;
 /** The changed settings of a status that are given elsewhere, by the names that they have there. */
 export const OverriddenSettings = Type.Record(Type.String(), oneOf(["environment", "flag"]), {
   description:
-    "Changed settings that the environment or a flag gives, which wins at each start: a change that applies now holds until then, one that applies after a restart never does",
+    "Changed settings for which the environment or a flag takes precedence at each start: a change that applies now is in effect until then, one that applies after a restart never is",
 });
 export type OverriddenSettings = Static<typeof OverriddenSettings>;
 
 /** The fields of answers that are lists, or a part of one. */
-export const COUNTED = { "X-Total-Count": "How many there are in all" };
+export const COUNTED = { "X-Total-Count": "Total number of items" };
 
 /** A switch in a query, which knows only texts. */
 export const booleanText = (description: string) => oneOf(["true", "false"], { description });

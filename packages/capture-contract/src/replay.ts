@@ -41,9 +41,11 @@ const variables = Type.Record(Type.String({ pattern: "^[A-Za-z_][A-Za-z0-9_.-]{0
     "Values for `{{name}}` in URL, header fields and body; `{{$uuid}}`, `{{$timestamp}}`, `{{$timestamp_ms}}`, `{{$iso_timestamp}}`, `{{$random_int}}` and `{{$iteration}}` need none",
 });
 const listing = {
-  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000, default: 100, description: "Most of one answer" })),
+  limit: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 1000, default: 100, description: "Maximum number of items" }),
+  ),
   offset: Type.Optional(
-    Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, default: 0, description: "Left out first" }),
+    Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, default: 0, description: "Number of items to skip" }),
   ),
 };
 
@@ -53,10 +55,10 @@ export const WrittenRequest = strictObject(
     method: Type.Optional(method),
     url,
     headers: Type.Optional(headers),
-    headers_list: Type.Optional(pairs("Wins over `headers`, since it keeps order and repeats")),
+    headers_list: Type.Optional(pairs("Takes precedence over `headers`, since it keeps order and duplicates")),
     body: Type.Optional(nullable(bodyText)),
     content_type: Type.Optional(
-      nullable(Type.String({ maxLength: 1024, description: "Becomes Content-Type where that is missing" })),
+      nullable(Type.String({ maxLength: 1024, description: "Used as Content-Type if that is missing" })),
     ),
     host: Type.Optional(Type.String()),
     path: Type.Optional(Type.String()),
@@ -76,7 +78,7 @@ export type WrittenRequest = Static<typeof WrittenRequest>;
 export const SavedRequest = strictObject(
   {
     id: Id,
-    source_entry_id: nullable(Type.String({ description: "The captured entry that it was made from" })),
+    source_entry_id: nullable(Type.String({ description: "The captured entry that it was created from" })),
     name: nullable(Type.String()),
     request: RequestData,
     saved_at: Timestamp,
@@ -91,7 +93,7 @@ export type SavedRequest = Static<typeof SavedRequest>;
 const about = {
   name: Type.Optional(nullable(named("Name"))),
   tags: Type.Optional(tags),
-  collection: Type.Optional(nullable(named("Group that it belongs to"))),
+  collection: Type.Optional(nullable(named("Collection of the request"))),
 };
 
 /** Body of a save: a request, an entry to take it from, or both, when the request wins. */
@@ -119,16 +121,20 @@ export const ReplayModifications = strictObject(
   {
     url: Type.Optional(nullable(url)),
     method: Type.Optional(nullable(method)),
-    headers: Type.Optional(nullable(headers, { description: "Fields to add, or to replace by name" })),
+    headers: Type.Optional(nullable(headers, { description: "Header fields to add, or to replace by name" })),
     remove_headers: Type.Optional(
       nullable(Type.Array(Type.String({ minLength: 1, maxLength: 256 }), { maxItems: 256 }), {
-        description: "Names of fields to leave out",
+        description: "Names of header fields to remove",
       }),
     ),
-    body: Type.Optional(nullable(bodyText, { description: "Another body; empty for none, null for the present one" })),
-    follow_redirects: Type.Optional(nullable(Type.Boolean(), { description: "Go where redirects lead" })),
+    body: Type.Optional(nullable(bodyText, { description: "New body; empty for none, null for the present one" })),
+    follow_redirects: Type.Optional(nullable(Type.Boolean(), { description: "Follow redirects" })),
     max_redirects: Type.Optional(
-      Type.Integer({ minimum: 0, maximum: REPLAY_LIMITS.redirects, description: "Most of them; 10 when left out" }),
+      Type.Integer({
+        minimum: 0,
+        maximum: REPLAY_LIMITS.redirects,
+        description: "Maximum number of redirects. Default: 10",
+      }),
     ),
   },
   { $id: "ReplayModifications" },
@@ -137,7 +143,7 @@ export type ReplayModifications = Static<typeof ReplayModifications>;
 
 const Redirect = strictObject({
   status_code: Type.Integer(),
-  url: Type.String({ description: "That redirected" }),
+  url: Type.String({ description: "URL that redirected" }),
   entry_id: nullable(Type.String()),
 });
 
@@ -146,12 +152,10 @@ export const ReplayResult = strictObject(
   {
     id: Id,
     saved_request_id: nullable(Type.String()),
-    source_entry_id: nullable(Type.String({ description: "The captured entry whose request it is" })),
+    source_entry_id: nullable(Type.String({ description: "The captured entry whose request was sent" })),
     batch_id: nullable(Type.String()),
     iteration: nullable(Type.Integer({ description: "Number within its batch, from 1" })),
-    entry_id: nullable(
-      Type.String({ description: "The captured entry of this replay; null when nothing is captured" }),
-    ),
+    entry_id: nullable(Type.String({ description: "The captured entry of this replay; null if capture is off" })),
     request: RequestData,
     response: nullable(ResponseData),
     error: nullable(Type.String()),
@@ -170,21 +174,29 @@ export const ReplayOrder = strictObject({
   modifications: Type.Optional(nullable(ReplayModifications)),
   variables: Type.Optional(variables),
   diff: Type.Optional(
-    Type.Union([Type.Boolean(), DiffOptions], { description: "Compare the answer with that of the original entry" }),
+    Type.Union([Type.Boolean(), DiffOptions], { description: "Compare the response with that of the original entry" }),
   ),
 });
 export type ReplayOrder = Static<typeof ReplayOrder>;
 
 const batchNumbers = {
   iterations: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: REPLAY_LIMITS.iterations, description: "How often; once when left out" }),
+    Type.Integer({ minimum: 1, maximum: REPLAY_LIMITS.iterations, description: "Number of requests. Default: 1" }),
   ),
   concurrency: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: REPLAY_LIMITS.concurrency, description: "How many at once; 1 when left out" }),
+    Type.Integer({
+      minimum: 1,
+      maximum: REPLAY_LIMITS.concurrency,
+      description: "Number of concurrent requests. Default: 1",
+    }),
   ),
   delay_ms: Type.Optional(
     nullable(
-      Type.Integer({ minimum: 0, maximum: REPLAY_LIMITS.delayMs, description: "Pause before each but the first ones" }),
+      Type.Integer({
+        minimum: 0,
+        maximum: REPLAY_LIMITS.delayMs,
+        description: "Delay before each request after the first ones",
+      }),
     ),
   ),
 };
@@ -196,7 +208,7 @@ export const BatchOrder = strictObject({
   modifications: Type.Optional(nullable(ReplayModifications)),
   variables: Type.Optional(variables),
   wait: Type.Optional(
-    Type.Boolean({ description: "False: answer 202 at once and let the batch run on; true when left out" }),
+    Type.Boolean({ description: "False: respond with 202 at once and let the batch continue. Default: true" }),
   ),
 });
 export type BatchOrder = Static<typeof BatchOrder>;
@@ -206,17 +218,17 @@ const resultsLimit = Type.Optional(
     minimum: 0,
     maximum: REPLAY_LIMITS.iterations,
     default: 1000,
-    description: "Most results in the answer; the history has the others",
+    description: "Maximum number of results; the history has the others",
   }),
 );
 
 const ReplayBatchWithResults = strictObject(
-  { ...ReplayBatch.properties, results: Type.Array(ReplayResult, { description: "In order of their iterations" }) },
+  { ...ReplayBatch.properties, results: Type.Array(ReplayResult, { description: "In order of iteration" }) },
   { $id: "ReplayBatchWithResults" },
 );
 
 const decompressed = strictObject({
-  decompressed: Type.Optional(booleanText("Bodies without their content coding (gzip and others)")),
+  decompressed: Type.Optional(booleanText("Remove the content coding of bodies (gzip and others)")),
 });
 
 export const replayOperations = defineOperations({
@@ -227,10 +239,10 @@ export const replayOperations = defineOperations({
     access: "replay:read",
     responseFields: COUNTED,
     query: strictObject({
-      collection: Type.Optional(Type.String({ maxLength: 255, description: "Of this collection" })),
-      tag: Type.Optional(Type.String({ maxLength: 64, description: "With this tag" })),
+      collection: Type.Optional(Type.String({ maxLength: 255, description: "Only of this collection" })),
+      tag: Type.Optional(Type.String({ maxLength: 64, description: "Only with this tag" })),
       search: Type.Optional(Type.String({ maxLength: 255, description: "Text in name or URL" })),
-      include_bodies: Type.Optional(booleanText("With the bodies")),
+      include_bodies: Type.Optional(booleanText("Include bodies")),
       ...listing,
     }),
     responses: { 200: Type.Array(SavedRequest) },
@@ -239,7 +251,7 @@ export const replayOperations = defineOperations({
   saveRequest: {
     method: "POST",
     path: "/replay/saved",
-    summary: "Save a request, written or taken from an entry",
+    summary: "Save a request, either given or taken from an entry",
     access: "replay:write",
     body: NewSavedRequest,
     responses: { 201: CreatedId },
@@ -251,7 +263,7 @@ export const replayOperations = defineOperations({
     access: "replay:write",
     body: strictObject({
       entry_ids: Type.Array(EntryId, { minItems: 1, maxItems: 1000, description: "Ids of entries" }),
-      name_prefix: Type.Optional(nullable(Type.String({ maxLength: 200 }), { description: "Put before each name" })),
+      name_prefix: Type.Optional(nullable(Type.String({ maxLength: 200 }), { description: "Prefix of each name" })),
       tags: about.tags,
       collection: about.collection,
     }),
@@ -267,7 +279,7 @@ export const replayOperations = defineOperations({
   listReplayCollections: {
     method: "GET",
     path: "/replay/collections",
-    summary: "Collections of saved requests and how many each has",
+    summary: "Collections of saved requests, with their counts",
     access: "replay:read",
     responseFields: COUNTED,
     responses: { 200: Type.Array(strictObject({ name: Type.String(), count: Type.Integer() })) },
@@ -300,8 +312,8 @@ export const replayOperations = defineOperations({
   executeReplay: {
     method: "POST",
     path: "/replay/execute/{id}",
-    summary: "Send a saved request, or that of a captured entry, again",
-    description: "Goes the way of client requests: rules, capture and upstream settings apply to it.",
+    summary: "Resend a saved request, or that of a captured entry",
+    description: "Treated like a client request: rules, capture and upstream settings apply to it.",
     access: "replay:write",
     params: EntryIdParams,
     query: decompressed,
@@ -315,7 +327,7 @@ export const replayOperations = defineOperations({
     method: "POST",
     path: "/replay/execute/{id}/batch",
     summary: "Send a request many times",
-    description: "Progress is told on `/ws` as the task `task_id`; a caller that goes away calls the batch off.",
+    description: "Progress is reported on `/ws` as task `task_id`; if the caller disconnects, the batch is cancelled.",
     access: "replay:write",
     params: EntryIdParams,
     query: strictObject({
@@ -323,7 +335,7 @@ export const replayOperations = defineOperations({
         Type.String({
           minLength: 1,
           maxLength: 64,
-          description: "Id of the batch and of its task; one is made up without",
+          description: "Id of the batch and of its task. Default: generated",
         }),
       ),
       results_limit: resultsLimit,
@@ -355,7 +367,7 @@ export const replayOperations = defineOperations({
   cancelBatch: {
     method: "POST",
     path: "/replay/batches/{id}/cancel",
-    summary: "Call a running batch off",
+    summary: "Cancel a running batch",
     access: "replay:write",
     params: IdParams,
     responses: { 200: ReplayBatch },
@@ -367,9 +379,9 @@ export const replayOperations = defineOperations({
     access: "replay:read",
     responseFields: COUNTED,
     query: strictObject({
-      saved_request_id: Type.Optional(Type.String({ maxLength: 64, description: "Of this saved request" })),
+      saved_request_id: Type.Optional(Type.String({ maxLength: 64, description: "Only of this saved request" })),
       batch_id: Type.Optional(
-        Type.String({ maxLength: 64, description: "Of this batch; without it only replays that belong to none" }),
+        Type.String({ maxLength: 64, description: "Only of this batch. Default: only replays without a batch" }),
       ),
       ...listing,
     }),
@@ -378,7 +390,7 @@ export const replayOperations = defineOperations({
   getReplay: {
     method: "GET",
     path: "/replay/history/{id}",
-    summary: "One replay with its bodies, as far as they are stored",
+    summary: "One replay with its stored bodies",
     access: "replay:read",
     params: IdParams,
     query: decompressed,
@@ -387,7 +399,7 @@ export const replayOperations = defineOperations({
   clearReplayHistory: {
     method: "DELETE",
     path: "/replay/history",
-    summary: "Forget all replays and batches; captured entries stay",
+    summary: "Clear the history of replays and batches; captured entries are kept",
     access: "replay:delete",
     responses: { 204: null },
   },
@@ -406,7 +418,7 @@ export const replayOperations = defineOperations({
     path: "/replay/diff/sessions",
     summary: "Compare two sessions, request by request",
     description:
-      "Requests of the same method and URL are paired, the first of a kind with the first; of each pair it is told what differs.",
+      "Requests with the same method and URL are paired in order; the response lists the differences of each pair.",
     access: "traffic:read",
     body: SessionDiffOrder,
     responses: { 200: SessionDiff },

@@ -43,17 +43,20 @@ const fieldName = Type.String({
   minLength: 1,
   maxLength: 255,
   pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$",
-  description: "Its name, whatever the case of its letters",
+  description: "Its name, case-insensitive",
 });
 const regex = (of: string) => ({
   pattern: Type.String({ minLength: 1, maxLength: 1000, description: `A regular expression; every match in ${of}` }),
-  replacement: text("`$1` and `$<name>` stand for what groups captured, `$&` for the match, `$$` for a dollar sign"),
+  replacement: text("`$1` and `$<name>` insert captured groups, `$&` the match, `$$` a dollar sign"),
   flags: Type.Optional(
-    Type.String({ pattern: "^[ims]{0,3}$", description: "`i`: any case; `m`: lines; `s`: a dot is any character" }),
+    Type.String({
+      pattern: "^[ims]{0,3}$",
+      description: "`i`: case-insensitive; `m`: multi-line; `s`: a dot matches line breaks",
+    }),
   ),
 });
 const append = (thing: string) =>
-  Type.Optional(Type.Boolean({ description: `Add a further ${thing} instead of replacing those there are` }));
+  Type.Optional(Type.Boolean({ description: `Add a further ${thing}; existing ones are kept` }));
 const pointer = (description: string) =>
   Type.String({ maxLength: 1000, pattern: "^(?:/(?:[^~/]|~[01])*)*$", description });
 
@@ -62,89 +65,85 @@ function action<const N extends string, P extends TProperties>(name: N, descript
 }
 
 const kinds = [
-  action("url_rewrite", "Requests: replaces in the whole URL; scheme, host and port may change", regex("the URL")),
-  action("set_header", "Gives a header field one value, in its place, otherwise at the end", {
+  action("url_rewrite", "Requests: replaces text in the whole URL; scheme, host and port may change", regex("the URL")),
+  action("set_header", "Sets a header field to one value, at its position or at the end", {
     name: fieldName,
     value: text("Its value"),
     append: append("field"),
   }),
   action("remove_header", "Removes all header fields of a name", { name: fieldName }),
-  action("header_rewrite", "Replaces in each header field of a name", { name: fieldName, ...regex("its value") }),
-  action(
-    "body_rewrite",
-    "Replaces in the body's text; codings and charset are undone and done again",
-    regex("the body"),
-  ),
-  action("query_param", "Requests: gives a parameter of the query one value; nothing else in the query changes", {
-    name: Type.String({ minLength: 1, maxLength: 255, description: "Its name, plain" }),
-    value: text("Its value, plain"),
+  action("header_rewrite", "Replaces text in each header field of a name", { name: fieldName, ...regex("its value") }),
+  action("body_rewrite", "Replaces text in the body; content coding and charset are kept", regex("the body")),
+  action("query_param", "Requests: sets a query parameter to one value; the rest of the query is unchanged", {
+    name: Type.String({ minLength: 1, maxLength: 255, description: "Its name, not percent-encoded" }),
+    value: text("Its value, not percent-encoded"),
     append: append("parameter"),
   }),
-  action("remove_query_param", "Requests: removes all parameters of a name from the query", {
-    name: Type.String({ minLength: 1, maxLength: 255, description: "Its name, plain" }),
+  action("remove_query_param", "Requests: removes all query parameters of a name", {
+    name: Type.String({ minLength: 1, maxLength: 255, description: "Its name, not percent-encoded" }),
   }),
   action(
     "map_to_file",
-    "Answers from a file or folder. On requests the origin is not asked; on answers the body is replaced",
+    "Serves a file or folder. For requests the origin is not contacted; for responses the body is replaced",
     {
       path: Type.String({
         minLength: 1,
         maxLength: 4096,
-        description: "A file, or a folder; below one of the directories of `map_file_dirs` or `<data_dir>/map-files`",
+        description: "A file or folder below `<data_dir>/map-files` or a directory of `map_file_dirs`",
       }),
       prefix: Type.Optional(
         nullable(Type.String({ maxLength: 4096, pattern: "^/" }), {
-          description: "With a folder: the beginning of the URL's path that stands for the folder; `/` when left out",
+          description: "With a folder: the URL path that corresponds to the folder. Default: `/`",
         }),
       ),
     },
   ),
   action(
     "map_to_url",
-    "Requests: sends it to another place. A path that is left out or ends in `/` is put before the request's path, any other replaces it; a query replaces the request's query",
+    "Requests: sends the request to another URL. An empty path, or one that ends in `/`, is put before the request's path; any other replaces it. A query replaces the request's query",
     { url: Type.String({ minLength: 1, maxLength: 8192, description: "An absolute http or https URL" }) },
   ),
   action(
     "allow_cors",
-    "Lets pages of any origin use it: answers preflights with what they ask for, without asking the origin, and makes responses readable, with credentials too; for rules of both directions",
+    "Allows pages of any origin to use it: responds to preflights with what they request, without contacting the origin, and makes responses readable, also with credentials; for rules of both directions",
     {
       max_age_secs: Type.Optional(
         Type.Integer({
           minimum: 0,
           maximum: 86_400,
-          description: "Seconds for which browsers keep the response to a preflight; 5 when left out",
+          description: "Seconds for which browsers cache the response to a preflight. Default: 5",
         }),
       ),
     },
   ),
-  action("set_status", "Answers: another status", {
+  action("set_status", "Responses: sets the status", {
     code: Type.Integer({ minimum: 200, maximum: 599, description: "The status" }),
   }),
-  action("set_method", "Requests: another method", {
-    method: Type.String({ maxLength: 32, pattern: "^[A-Z][A-Z0-9_-]*$", description: "The method, in capitals" }),
+  action("set_method", "Requests: sets the method", {
+    method: Type.String({ maxLength: 32, pattern: "^[A-Z][A-Z0-9_-]*$", description: "The method, in upper case" }),
   }),
   action("set_body", "Replaces the whole body", {
-    content: Type.String({ maxLength: 8_388_608, description: "Text, encoded as the message's charset says" }),
+    content: Type.String({ maxLength: 8_388_608, description: "Text, encoded in the message's charset" }),
     base64: Type.Optional(Type.Boolean({ description: "`content` is base64 of the bytes" })),
     content_type: Type.Optional(
       nullable(Type.String({ minLength: 1, maxLength: 255, pattern: "^[\\x21-\\x7e][\\x20-\\x7e]*$" }), {
-        description: "Media type of the new body; left out, the field stays",
+        description: "Media type of the new body. Default: unchanged",
       }),
     ),
   }),
-  action("json_patch", "JSON Patch (RFC 6902) on a JSON body, all of it or nothing", {
+  action("json_patch", "JSON Patch (RFC 6902) on a JSON body, all or nothing", {
     patch: Type.Array(
       strictObject({
         op: oneOf(["add", "remove", "replace", "move", "copy", "test"], { description: "What is done" }),
-        path: pointer("JSON pointer to the place"),
-        from: Type.Optional(pointer("JSON pointer to where `move` and `copy` take the value from")),
+        path: pointer("JSON pointer to the target"),
+        from: Type.Optional(pointer("JSON pointer to the source of `move` and `copy`")),
         value: Type.Optional(Type.Unknown({ description: "The value of `add`, `replace` and `test`" })),
       }),
       { minItems: 1, maxItems: 1000 },
     ),
   }),
   action("json_merge", "JSON Merge Patch (RFC 7396) on a JSON body", {
-    patch: Type.Unknown({ description: "Members replace those of the body; null removes one" }),
+    patch: Type.Unknown({ description: "Members replace those of the body; null removes a member" }),
   }),
 ] as const;
 
@@ -155,5 +154,5 @@ export const RewriteAction = Type.Unsafe<RewriteAction>({
   required: ["type"],
   discriminator: { propertyName: "type" },
   oneOf: kinds,
-  description: "One thing that a rule does",
+  description: "One action of a rule",
 });

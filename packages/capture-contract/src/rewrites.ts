@@ -16,9 +16,9 @@ import {
 import { RewriteAction } from "./rewrite-action.ts";
 
 const direction = oneOf(["request", "response", "both"], {
-  description: "Which messages are changed; actions that do not concern a message are left out there",
+  description: "Which messages are changed; actions that do not apply to a message are skipped",
 });
-const actions = Type.Array(RewriteAction, { minItems: 1, maxItems: 100, description: "What is done, in this order" });
+const actions = Type.Array(RewriteAction, { minItems: 1, maxItems: 100, description: "The actions, in order" });
 
 /** A rule that changes requests, answers, or both. */
 export const RewriteRule = strictObject(
@@ -30,7 +30,7 @@ export const RewriteRule = strictObject(
     rewrites: actions,
     enabled: Type.Boolean(),
     priority: Type.Integer(),
-    hit_count: Type.Integer({ description: "How many exchanges it matched" }),
+    hit_count: Type.Integer({ description: "Number of exchanges that it matched" }),
     device_id: NoDevice,
     created_at: Timestamp,
     updated_at: Timestamp,
@@ -44,12 +44,12 @@ const writable = {
   condition: Type.Optional(Condition),
   direction,
   rewrites: actions,
-  enabled: Type.Optional(Type.Boolean({ description: "Whether it changes anything; true when left out" })),
+  enabled: Type.Optional(Type.Boolean({ description: "Whether the rule is active. Default: true" })),
   priority: Type.Optional(
     Type.Integer({
       minimum: -1_000_000,
       maximum: 1_000_000,
-      description: "All rules that match apply, lowest first, the oldest first among equals; 100 when left out",
+      description: "All matching rules apply, lowest number first, then the oldest. Default: 100",
     }),
   ),
   device_id: Type.Optional(NoDevice),
@@ -89,12 +89,11 @@ export const RewriteBatchToggle = strictObject({
 
 const shownBody = {
   body: nullable(Type.String(), {
-    description:
-      "Content codings undone: text as it is, otherwise `base64:` and standard base64; null when there is none",
+    description: "Without content codings: UTF-8 text, otherwise `base64:` and standard base64; null if there is none",
   }),
   body_encoding: nullable(oneOf(["utf8", "base64"])),
-  body_size: Type.Integer({ minimum: 0, description: "Bytes of the whole body, content codings undone" }),
-  body_truncated: Type.Boolean({ description: "Only the beginning is shown" }),
+  body_size: Type.Integer({ minimum: 0, description: "Bytes of the whole body, without content codings" }),
+  body_truncated: Type.Boolean({ description: "`body` is only the beginning" }),
 };
 
 /** A request before or after rules. */
@@ -116,7 +115,7 @@ export const RewriteDryRun = strictObject({
   entry_id: Type.String({
     minLength: 1,
     maxLength: 64,
-    description: "The captured entry that is tried",
+    description: "The captured entry to test",
     "x-entry-id": true,
   }),
   rule: Type.Optional(NewRewriteRule),
@@ -124,7 +123,7 @@ export const RewriteDryRun = strictObject({
     Type.String({
       minLength: 1,
       maxLength: 64,
-      description: "A stored rule, enabled or not; without both, all that are enabled",
+      description: "A stored rule, enabled or not. Default, without `rule` too: all enabled rules",
     }),
   ),
 });
@@ -132,12 +131,12 @@ export const RewriteDryRun = strictObject({
 /** What rules would have done to an entry; nothing is sent and nothing is stored. */
 export const RewriteDryRunResult = strictObject(
   {
-    matched: Type.Boolean({ description: "A rule matched the request or the answer" }),
+    matched: Type.Boolean({ description: "A rule matched the request or the response" }),
     changed: Type.Boolean({ description: "A rule changed something" }),
     trace: Type.Array(RuleTrace),
     request: strictObject({ before: RewrittenRequest, after: RewrittenRequest }),
     response: nullable(strictObject({ before: nullable(RewrittenResponse), after: RewrittenResponse }), {
-      description: "Null for an entry without an answer; `before` is null when only a rule gave one",
+      description: "Null for an entry without a response; `before` is null if only a rule created one",
     }),
   },
   { $id: "RewriteDryRunResult" },
@@ -152,8 +151,10 @@ export const rewritesOperations = defineOperations({
     access: "rewrites:read",
     responseFields: COUNTED,
     query: strictObject({
-      limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000, description: "Most to give; 100 when left out" })),
-      offset: Type.Optional(Type.Integer({ minimum: 0, description: "So many of the newest are skipped" })),
+      limit: Type.Optional(
+        Type.Integer({ minimum: 1, maximum: 1000, description: "Maximum number of items. Default: 100" }),
+      ),
+      offset: Type.Optional(Type.Integer({ minimum: 0, description: "Number of items to skip" })),
     }),
     responses: { 200: Type.Array(RewriteRule) },
     expose: { mcp: { name: "list_rewrites", readOnly: true } },
@@ -169,7 +170,7 @@ export const rewritesOperations = defineOperations({
   listRewriteTemplates: {
     method: "GET",
     path: "/rewrites/templates",
-    summary: "Rules to begin with",
+    summary: "Templates for rewrite rules",
     access: "rewrites:read",
     responses: { 200: Type.Array(RewriteTemplate) },
   },
@@ -183,14 +184,14 @@ export const rewritesOperations = defineOperations({
       200: strictObject({
         updated: Type.Integer(),
         not_found: Type.Array(Type.String()),
-        total: Type.Integer({ description: "How many were named" }),
+        total: Type.Integer({ description: "Number of rules in the request" }),
       }),
     },
   },
   dryRunRewrite: {
     method: "POST",
     path: "/rewrites/dry-run",
-    summary: "What a rule, or all enabled ones, would have done to a captured entry",
+    summary: "Show what a rule, or all enabled rules, would change in a captured entry",
     access: "rewrites:read",
     body: RewriteDryRun,
     responses: { 200: RewriteDryRunResult },

@@ -7,17 +7,17 @@ export const Run = strictObject(
   {
     id: Id,
     session_id: Type.String({
-      description: "The session that holds what came through this run's proxy, and nothing else",
+      description: "The session with the traffic of this run's proxy only",
     }),
     session_name: nullable(Type.String()),
     proxy_url: Type.String({
-      description: "The proxy of this run alone, for HTTP, HTTPS and SOCKS5: `http://127.0.0.1:45123`",
+      description: "The proxy of this run, for HTTP, HTTPS and SOCKS5: `http://127.0.0.1:45123`",
     }),
     started_at: Timestamp,
     ended_at: nullable(Timestamp, {
-      description: "Since then the proxy stays open only for programs that were left running",
+      description: "When the run ended; after that the proxy stays open only for programs that are still running",
     }),
-    open_exchanges: Type.Integer({ description: "Exchanges and tunnels of this run that are in flight" }),
+    open_exchanges: Type.Integer({ description: "Exchanges and tunnels of this run in progress" }),
   },
   { $id: "Run" },
 );
@@ -27,7 +27,7 @@ export const runsOperations = defineOperations({
   listRuns: {
     method: "GET",
     path: "/runs",
-    summary: "Runs whose proxy is open, latest first",
+    summary: "List runs whose proxy is open, latest first",
     access: "sessions:read",
     responseFields: COUNTED,
     responses: { 200: Type.Array(Run) },
@@ -35,9 +35,9 @@ export const runsOperations = defineOperations({
   beginRun: {
     method: "POST",
     path: "/runs",
-    summary: "Open a proxy for one run: its traffic goes into a session of its own",
+    summary: "Start a run: open a proxy whose traffic goes into a separate session",
     description:
-      "The active session stays the active one, and whatever other clients send goes there. A run whose client is silent for 15 minutes has ended; `renew` is how it says that it is there.",
+      "The active session does not change, and traffic of other clients still goes there. A run ends if its client does not call `renew` for 15 minutes.",
     access: "sessions:write",
     body: strictObject({ name: Type.Optional(named("Name of its session")) }),
     bodyOptional: true,
@@ -54,7 +54,7 @@ export const runsOperations = defineOperations({
   renewRun: {
     method: "POST",
     path: "/runs/{id}/renew",
-    summary: "Say that a run goes on",
+    summary: "Keep a run alive",
     access: "sessions:write",
     params: IdParams,
     responses: { 200: Run },
@@ -62,8 +62,8 @@ export const runsOperations = defineOperations({
   endRun: {
     method: "POST",
     path: "/runs/{id}/end",
-    summary: "End a run, once what it sent is in the store",
-    description: "Waits up to three seconds for exchanges in flight; the session stays.",
+    summary: "End a run after its traffic is stored",
+    description: "Waits up to three seconds for exchanges in progress; the session is kept.",
     access: "sessions:write",
     params: IdParams,
     responses: { 200: Run },

@@ -13,21 +13,19 @@ const session = (side: string) =>
 export const SessionDiffOrder = strictObject({
   left: session("left"),
   right: session("right"),
-  q: Type.Optional(
-    Type.String({ maxLength: 4096, description: "Query language: only entries it finds, on both sides" }),
-  ),
+  q: Type.Optional(Type.String({ maxLength: 4096, description: "Only entries that match this query, on both sides" })),
   ignore_query: Type.Optional(
     Type.Array(Type.String({ minLength: 1, maxLength: 255 }), {
       maxItems: 256,
       description:
-        "Parameters of the query that do not tell requests apart; `*` stands for any characters. The order of parameters never does",
+        "Query parameters to ignore when requests are paired; `*` matches any characters. Their order is always ignored",
     }),
   ),
   limit: Type.Optional(
     Type.Integer({
       minimum: 1,
       maximum: SESSION_DIFF_LIMITS.comparisons,
-      description: "Pairs whose answers are compared at most; 1,000 when left out",
+      description: "Maximum number of pairs whose responses are compared. Default: 1,000",
     }),
   ),
   ...DiffOptions.properties,
@@ -48,7 +46,7 @@ const SessionDiffPair = strictObject({
   left: SessionDiffRow,
   right: SessionDiffRow,
   differs: Type.Array(oneOf(["status", "failure", "headers", "body", "request"]), {
-    description: "What is different; the comparison of the two entries shows how",
+    description: "What differs; a comparison of the two entries shows the details",
   }),
 });
 export type SessionDiffPair = Static<typeof SessionDiffPair>;
@@ -59,16 +57,16 @@ const rows = Type.Array(SessionDiffRow, { description: `At most ${SESSION_DIFF_L
 export const SessionDiff = strictObject(
   {
     same: Type.Boolean({
-      description: "Every request has its partner, and all answers are alike but for what may differ",
+      description: "Every request has a counterpart, and all responses are identical except for ignored differences",
     }),
     left_id: Id,
     right_id: Id,
-    left_count: Type.Integer({ description: "Entries of the left session that were looked at" }),
+    left_count: Type.Integer({ description: "Entries of the left session that were compared" }),
     right_count: Type.Integer(),
-    pair_count: Type.Integer({ description: "Requests that both sessions have: the first of a kind with the first" }),
-    same_count: Type.Integer({ description: "Pairs that were compared and are alike" }),
+    pair_count: Type.Integer({ description: "Requests that are in both sessions, paired in order" }),
+    same_count: Type.Integer({ description: "Pairs that were compared and are identical" }),
     changed_count: Type.Integer(),
-    not_compared_count: Type.Integer({ description: "Pairs above `limit`" }),
+    not_compared_count: Type.Integer({ description: "Pairs beyond `limit`" }),
     only_left_count: Type.Integer(),
     only_right_count: Type.Integer(),
     changed: Type.Array(SessionDiffPair, { description: `At most ${SESSION_DIFF_LIMITS.rows}, oldest first` }),

@@ -24,10 +24,11 @@ export type CaptureSession = Static<typeof CaptureSession>;
 export const RestoredSession = strictObject(
   {
     ...CaptureSession.properties,
-    skipped_count: Type.Integer({ description: "Parts of the document that were left out; `errors` names them" }),
+    skipped_count: Type.Integer({ description: "Parts of the document that were skipped; `errors` names them" }),
     ...IMPORT_LOSS,
     errors: Type.Array(Type.String(), {
-      description: "What was cut or dropped for a limit: at most 100 sentences, those of entries as `entry N: …`",
+      description:
+        "What was cut or dropped because of a limit: at most 100 sentences, those about entries as `entry N: …`",
     }),
   },
   { $id: "RestoredSession" },
@@ -61,14 +62,14 @@ export const sessionsOperations = defineOperations({
     path: "/sessions/import",
     summary: "Restore a native session export",
     description:
-      "Streamed: a file of any size may be sent. What this service exported is restored whole. Larger bodies than it embeds (4 MiB) that another program wrote are cut at `max_body_size`, as captured ones are, and named in `errors`.",
+      "Streamed: a file of any size may be sent. Exports of this service are restored completely. Bodies above 4 MiB in files of other programs are cut at `max_body_size`, like captured ones, and named in `errors`.",
     access: "sessions:write",
     query: strictObject({
       session_name: Type.Optional(named("Name of the new session")),
-      switch_session: Type.Optional(booleanText("Make it the active one")),
+      switch_session: Type.Optional(booleanText("Make it the active session")),
       task_id: Type.Optional(Type.String({ maxLength: 64 })),
     }),
-    body: upload(["application/json", "application/octet-stream"], "A file that `export?format=session` wrote"),
+    body: upload(["application/json", "application/octet-stream"], "A file from `export?format=session`"),
     responses: { 200: RestoredSession },
   },
   getSession: {
@@ -118,8 +119,7 @@ export const sessionsOperations = defineOperations({
     method: "POST",
     path: "/sessions/{id}/switch",
     summary: "Make a session the active one",
-    description:
-      "`max_requests` counts in the active session: the oldest entries beyond it are dropped. `request_count` says before how many there are.",
+    description: "`max_requests` applies to the active session: the oldest entries beyond it are dropped.",
     access: "sessions:write",
     params: IdParams,
     responses: {

@@ -30,7 +30,7 @@ export type FrameDirection = Static<typeof FrameDirection>;
 const Attributes = Type.Record(Type.String(), Type.String());
 
 const streamProperties = {
-  id: Type.String({ description: "That of its traffic entry" }),
+  id: Type.String({ description: "Id of its traffic entry" }),
   kind: StreamKind,
   session_id: Id,
   state: oneOf(["connecting", "open", "closing", "closed"]),
@@ -43,20 +43,20 @@ const streamProperties = {
   subprotocol: nullable(Type.String()),
   close_code: nullable(
     Type.Integer({
-      description: "Of a WebSocket its close code, 1006 without a close frame; of a gRPC call its status",
+      description: "Close code of a WebSocket, 1006 without a close frame; status of a gRPC call",
     }),
   ),
-  close_reason: nullable(Type.String({ description: "Why it ended, where something says so" })),
-  attributes: Type.Record(Type.String(), Type.String(), { description: "Further facts, by the kind of stream" }),
+  close_reason: nullable(Type.String({ description: "Why it ended, if known" })),
+  attributes: Type.Record(Type.String(), Type.String(), { description: "Further properties, by the kind of stream" }),
   created_at: Timestamp,
   closed_at: nullable(Timestamp),
   frames_sent: Type.Integer(),
   frames_received: Type.Integer(),
-  bytes_sent: Type.Integer({ description: "Of payloads, uncompressed" }),
+  bytes_sent: Type.Integer({ description: "Bytes of payloads, uncompressed" }),
   bytes_received: Type.Integer(),
   frames_stored: Type.Integer(),
   frames_not_stored: Type.Integer({
-    description: "Passed on, but shed by the store under load, or larger than `max_total_size_mb`",
+    description: "Passed on but not stored, because of load or `max_total_size_mb`",
   }),
 };
 
@@ -78,24 +78,23 @@ export const StreamFrame = strictObject(
     kind: StreamKind,
     direction: FrameDirection,
     type: FrameType,
-    opcode: Type.Integer({ description: "Of WebSocket; 0 for the others" }),
+    opcode: Type.Integer({ description: "WebSocket only; otherwise 0" }),
     is_final: Type.Boolean(),
     timestamp: Timestamp,
     text: nullable(
       Type.String({
-        description:
-          "Start of the payload, where it is text; of a close frame code and reason: `1000 Normal Closure: bye`",
+        description: "Start of the payload if it is text; code and reason of a close frame: `1000 Normal Closure: bye`",
       }),
     ),
-    base64: nullable(Type.String({ description: "Start of the payload, where it is not text, and of close frames" })),
+    base64: nullable(Type.String({ description: "Start of the payload if it is not text, and of close frames" })),
     size: Type.Integer({ description: "Bytes of the payload, uncompressed" }),
-    stored_size: Type.Integer({ description: "Bytes of it that are stored" }),
-    preview_size: Type.Integer({ description: "Bytes of it that are shown here" }),
-    wire_size: Type.Integer({ description: "Bytes as they came" }),
+    stored_size: Type.Integer({ description: "Bytes stored" }),
+    preview_size: Type.Integer({ description: "Bytes included here" }),
+    wire_size: Type.Integer({ description: "Bytes as received" }),
     compressed: Type.Boolean(),
     mask: nullable(Type.Integer()),
-    effect: nullable(oneOf(["injected", "modified", "dropped"], { description: "What Weir did to it" })),
-    original_text: nullable(Type.String({ description: "Start of what it was before a rule changed it" })),
+    effect: nullable(oneOf(["injected", "modified", "dropped"], { description: "Effect of rules" })),
+    original_text: nullable(Type.String({ description: "Start of the original payload, before a rule changed it" })),
     original_base64: nullable(Type.String()),
     attributes: Attributes,
   },
@@ -106,13 +105,13 @@ export type StreamFrame = Static<typeof StreamFrame>;
 const ChatChoice = strictObject({
   index: Type.Integer(),
   text: Type.String(),
-  reasoning: Type.String({ description: "What the model thought, as far as the provider shows it" }),
+  reasoning: Type.String({ description: "Reasoning of the model, as far as the provider shows it" }),
   refusal: Type.String(),
   tool_calls: Type.Array(
     strictObject({
       id: nullable(Type.String()),
       name: Type.String(),
-      arguments: Type.String({ description: "Joined from its pieces" }),
+      arguments: Type.String({ description: "Assembled from its parts" }),
     }),
   ),
   finish_reason: nullable(Type.String({ description: "In the provider's words" })),
@@ -133,9 +132,9 @@ export const AssembledChat = strictObject(
     id: nullable(Type.String()),
     model: nullable(Type.String()),
     choices: Type.Array(ChatChoice),
-    usage: nullable(ChatUsage, { description: "As the provider counts; null when it did not say" }),
+    usage: nullable(ChatUsage, { description: "Reported by the provider; null if missing" }),
     error: nullable(Type.String()),
-    complete: Type.Boolean({ description: "The stream said that it was complete" }),
+    complete: Type.Boolean({ description: "The stream was marked as complete" }),
   },
   { $id: "AssembledChat" },
 );
@@ -146,11 +145,11 @@ export const AssembledStream = strictObject(
   {
     id: Type.String(),
     kind: StreamKind,
-    frames: Type.Integer({ description: "Frames that were looked at" }),
-    text: Type.String({ description: "Texts that were received, one a line" }),
-    truncated: Type.Boolean({ description: "Something was left out, since it is more than is put together" }),
+    frames: Type.Integer({ description: "Number of frames read" }),
+    text: Type.String({ description: "Received texts, one per line" }),
+    truncated: Type.Boolean({ description: "Incomplete, because of a limit" }),
     events: Type.Array(strictObject({ name: Type.String(), count: Type.Integer(), bytes: Type.Integer() }), {
-      description: "How many there are of each type; the most frequent 100",
+      description: "Count of each type; the 100 most frequent",
     }),
     chat: nullable(AssembledChat),
   },
@@ -159,10 +158,10 @@ export const AssembledStream = strictObject(
 export type AssembledStream = Static<typeof AssembledStream>;
 
 const limit = Type.Optional(
-  Type.Integer({ minimum: 1, maximum: 1000, default: 100, description: "Most of one answer" }),
+  Type.Integer({ minimum: 1, maximum: 1000, default: 100, description: "Maximum number of items" }),
 );
 const offset = Type.Optional(
-  Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, default: 0, description: "Left out first" }),
+  Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, default: 0, description: "Number of items to skip" }),
 );
 
 export const streamsOperations = defineOperations({
@@ -171,13 +170,13 @@ export const streamsOperations = defineOperations({
     path: "/streams",
     summary: "List streams of all kinds, newest first",
     description:
-      "WebSocket connections, server-sent events, streams of JSON and gRPC calls. A bare array with `X-Total-Count`.",
+      "WebSocket connections, server-sent events, JSON streams and gRPC calls. An array with `X-Total-Count`.",
     access: "traffic:read",
     responseFields: COUNTED,
     query: strictObject({
       kind: Type.Optional(StreamKind),
       session_id: Type.Optional(
-        Type.String({ maxLength: 64, description: "Id of a session, or `all`; without it the active one" }),
+        Type.String({ maxLength: 64, description: "Id of a session, or `all`. Default: the active session" }),
       ),
       limit,
       offset,
@@ -196,21 +195,21 @@ export const streamsOperations = defineOperations({
   listStreamFrames: {
     method: "GET",
     path: "/streams/{id}/frames",
-    summary: "Frames of a stream, in their order",
-    description: "A bare array with `X-Total-Count`, which counts what the filters let through.",
+    summary: "Frames of a stream, in order",
+    description: "An array; `X-Total-Count` counts the items that match the filters.",
     access: "traffic:read",
     responseFields: COUNTED,
     params: EntryIdParams,
     query: strictObject({
       direction: Type.Optional(FrameDirection),
       type: Type.Optional(FrameType),
-      search: Type.Optional(Type.String({ maxLength: 4096, description: "Text in payloads, in any letter case" })),
+      search: Type.Optional(Type.String({ maxLength: 4096, description: "Text in payloads, case-insensitive" })),
       after: Type.Optional(
         Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: "Only frames with higher numbers" }),
       ),
       order: Type.Optional(oneOf(["asc", "desc"], { default: "asc" })),
       preview: Type.Optional(
-        Type.Integer({ minimum: 0, maximum: 65_536, default: 4096, description: "Bytes of each payload" }),
+        Type.Integer({ minimum: 0, maximum: 65_536, default: 4096, description: "Maximum bytes of each payload" }),
       ),
       limit,
       offset,
@@ -229,9 +228,9 @@ export const streamsOperations = defineOperations({
   assembleStream: {
     method: "GET",
     path: "/streams/{id}/assembled",
-    summary: "What a stream says as a whole",
+    summary: "The assembled message of a stream",
     description:
-      "The joined text; and for streams of chat completions (OpenAI chat and responses, Anthropic messages, Google generateContent, Ollama) text, reasoning, tool calls, finish reason and usage.",
+      "The joined text; for chat completions (OpenAI chat and responses, Anthropic messages, Google generateContent, Ollama) text, reasoning, tool calls, finish reason and usage.",
     access: "traffic:read",
     params: EntryIdParams,
     responses: { 200: AssembledStream },

@@ -10,23 +10,23 @@ const bandwidth = (description: string) => Type.Integer({ minimum: 0, maximum: M
 const latency = (description: string) => Type.Integer({ minimum: 0, maximum: MAX_LATENCY_MS, description });
 
 const profileFields = {
-  name: named("What the profile is called"),
-  download_bps: bandwidth("Bytes per second towards clients, all of them together; 0 is no limit"),
-  upload_bps: bandwidth("Bytes per second towards origins, all of them together; 0 is no limit"),
-  latency_ms: latency("Added once to each request before it leaves, and once to the opening of a tunnel"),
-  jitter_ms: latency("The latency of each request is this much longer or shorter, evenly spread, never below 0"),
+  name: named("Name of the profile"),
+  download_bps: bandwidth("Bytes per second to all clients together; 0 = no limit"),
+  upload_bps: bandwidth("Bytes per second to all origins together; 0 = no limit"),
+  latency_ms: latency("Delay of each request, and of opening a tunnel"),
+  jitter_ms: latency("Maximum random deviation of the latency, evenly distributed; the result is never below 0"),
   packet_loss_percent: Type.Integer({
     minimum: 0,
     maximum: 100,
-    description: "So many of a hundred requests are lost on their way: see `loss_mode`",
+    description: "Percentage of requests that are dropped",
   }),
   loss_mode: oneOf(["reset", "stall"], {
     description:
-      "`reset`: the connection of a lost request is cut without an answer; `stall`: nothing comes until the client gives up. Tunnels are always reset",
+      "How requests are dropped. `reset`: the connection is closed without a response; `stall`: no response until the client disconnects. Tunnels are always reset",
   }),
   hosts: Type.Array(Type.String({ minLength: 1, maxLength: 255 }), {
     maxItems: 1000,
-    description: "Host patterns the profile is for; none: all hosts",
+    description: "Host patterns that the profile applies to. Empty = all hosts",
   }),
 };
 
@@ -60,7 +60,7 @@ export type ThrottleProfile = Static<typeof ThrottleProfile>;
 export const ThrottleState = strictObject(
   {
     profile: ThrottleProfile,
-    enabled: Type.Boolean({ description: "Whether the profile holds now" }),
+    enabled: Type.Boolean({ description: "Whether the throttle is on" }),
   },
   { $id: "ThrottleState" },
 );
@@ -78,12 +78,12 @@ const { name, download_bps, upload_bps, latency_ms, jitter_ms, packet_loss_perce
 const given = {
   name: Type.Optional({
     ...name,
-    description: "What the profile is called; exactly a preset's name and no value beside it: that preset",
+    description: "Name of the profile; a preset's name without other values selects that preset",
   }),
   download_bps: Type.Optional(download_bps),
   upload_bps: Type.Optional(upload_bps),
   latency_ms: Type.Optional(latency_ms),
-  delay_ms: Type.Optional(latency("The same as `latency_ms`; one of them is enough")),
+  delay_ms: Type.Optional(latency("The same as `latency_ms`; give only one of them")),
   jitter_ms: Type.Optional(jitter_ms),
   packet_loss_percent: Type.Optional(packet_loss_percent),
   loss_mode: Type.Optional(loss_mode),
@@ -97,11 +97,11 @@ const given = {
  */
 export const NewThrottle = strictObject({
   ...given,
-  profile: Type.Optional(strictObject(given, { description: "The profile, instead of its fields beside `enabled`" })),
+  profile: Type.Optional(strictObject(given, { description: "The profile, as an alternative to its fields" })),
   preset: Type.Optional(
-    Type.String({ minLength: 1, maxLength: 255, description: "A preset's name, whatever the case of its letters" }),
+    Type.String({ minLength: 1, maxLength: 255, description: "Name of a preset, case-insensitive" }),
   ),
-  enabled: Type.Optional(Type.Boolean({ description: "Whether it holds from now on; stays as it is when left out" })),
+  enabled: Type.Optional(Type.Boolean({ description: "Whether the throttle is on. Default: unchanged" })),
 });
 export type NewThrottle = Static<typeof NewThrottle>;
 
@@ -109,14 +109,14 @@ export type NewThrottle = Static<typeof NewThrottle>;
 export const ThrottleStats = strictObject(
   {
     download_bytes: Type.Integer({
-      description: "Bytes of bodies that were shaped or could have been, towards clients",
+      description: "Bytes of bodies sent to clients under the throttle",
     }),
-    upload_bytes: Type.Integer({ description: "The same towards origins" }),
-    waiting_downloads: Type.Integer({ description: "Transfers that wait for their turn on the line now" }),
+    upload_bytes: Type.Integer({ description: "Bytes of bodies sent to origins under the throttle" }),
+    waiting_downloads: Type.Integer({ description: "Transfers waiting for bandwidth now" }),
     waiting_uploads: Type.Integer(),
-    delayed_count: Type.Integer({ description: "Requests that were given latency" }),
-    lost_count: Type.Integer({ description: "Requests and tunnels that were lost" }),
-    stalled_count: Type.Integer({ description: "Lost requests whose clients still wait" }),
+    delayed_count: Type.Integer({ description: "Delayed requests" }),
+    lost_count: Type.Integer({ description: "Dropped requests and tunnels" }),
+    stalled_count: Type.Integer({ description: "Dropped requests whose clients are still waiting" }),
   },
   { $id: "ThrottleStats" },
 );
@@ -126,7 +126,7 @@ export const throttleOperations = defineOperations({
   getThrottle: {
     method: "GET",
     path: "/throttle",
-    summary: "The throttle profile, and whether it holds",
+    summary: "The throttle profile, and whether it is on",
     access: "throttle:read",
     responses: { 200: ThrottleState },
     expose: { mcp: { name: "get_throttle", readOnly: true } },
@@ -134,7 +134,7 @@ export const throttleOperations = defineOperations({
   setThrottle: {
     method: "POST",
     path: "/throttle",
-    summary: "Set the throttle profile; transfers that run get its bandwidth too",
+    summary: "Set the throttle profile; also applies to transfers in progress",
     access: "throttle:write",
     body: NewThrottle,
     responses: { 200: ThrottleState },
@@ -143,7 +143,7 @@ export const throttleOperations = defineOperations({
   setThrottleEnabled: {
     method: "POST",
     path: "/throttle/enabled",
-    summary: "Switch the throttle on or off, for transfers that run too",
+    summary: "Switch the throttle on or off; also applies to transfers in progress",
     access: "throttle:write",
     body: ToggleBody,
     bodyOptional: true,
@@ -153,7 +153,7 @@ export const throttleOperations = defineOperations({
   listThrottlePresets: {
     method: "GET",
     path: "/throttle/presets",
-    summary: "Profiles of common lines",
+    summary: "Profiles of common networks",
     access: "throttle:read",
     responses: { 200: Type.Array(ThrottleProfile) },
     expose: { mcp: { name: "get_throttle_presets", readOnly: true } },
@@ -161,7 +161,7 @@ export const throttleOperations = defineOperations({
   getThrottleStats: {
     method: "GET",
     path: "/throttle/stats",
-    summary: "What passed the line, and what was delayed and lost",
+    summary: "Bytes transferred, and requests delayed and dropped",
     access: "throttle:read",
     responses: { 200: ThrottleStats },
   },

@@ -6,7 +6,7 @@ import { Id, Timestamp } from "./primitives.ts";
 
 export const EntryState = oneOf(["pending", "complete", "failed", "closed"], {
   description:
-    "`closed`: the client ended it while the response was under way, as browsers end event streams; no error, although `failure` says so",
+    "`closed`: the client disconnected during the response, as browsers end event streams; not an error, although `failure` is set",
 });
 export type EntryState = Static<typeof EntryState>;
 
@@ -25,16 +25,16 @@ export const TrafficEntry = strictObject(
     response: nullable(ResponseData),
     timestamp: Timestamp,
     modified: Type.Boolean(),
-    trace: Type.Array(RuleTrace, { description: "Rules that touched it, in the order in which they did" }),
-    original_request: nullable(RequestData, { description: "As the client sent it; null when no rule changed it" }),
-    original_response: nullable(ResponseData, { description: "As it was received; null when no rule changed it" }),
+    trace: Type.Array(RuleTrace, { description: "Applied rules, in order" }),
+    original_request: nullable(RequestData, { description: "As the client sent it; null if no rule changed it" }),
+    original_response: nullable(ResponseData, { description: "As it was received; null if no rule changed it" }),
     notes: nullable(Type.String()),
-    request_size: Type.Integer({ description: "Header fields and body, bytes" }),
+    request_size: Type.Integer({ description: "Bytes of header fields and body" }),
     response_size: nullable(Type.Integer()),
-    is_passthrough: Type.Boolean({ description: "A tunnel: bytes were counted, not read" }),
+    is_passthrough: Type.Boolean({ description: "A tunnel: bytes are counted, not read" }),
     script_intercepted: Type.Boolean(),
     client_addr: nullable(Type.String(), {
-      description: "`address:port`; null for requests of Weir's own, as replays are",
+      description: "`address:port`; null for requests sent by Weir itself, such as replays",
     }),
     server_addr: nullable(Type.String()),
     device_id: nullable(Type.String()),
@@ -42,8 +42,8 @@ export const TrafficEntry = strictObject(
     timings: Timings,
     failure: nullable(Failure),
     tls: nullable(TlsInfo),
-    source: oneOf(["upstream", "slice", "import"], { description: "Who made the answer" }),
-    connection_id: nullable(Type.Integer({ description: "Number of the client connection; null where there is none" })),
+    source: oneOf(["upstream", "slice", "import"], { description: "Origin of the response: `slice` is Weir itself" }),
+    connection_id: nullable(Type.Integer({ description: "Number of the client connection; null if there is none" })),
   },
   { $id: "TrafficEntry" },
 );
@@ -72,7 +72,7 @@ export const TrafficSnapshot = strictObject(
     response_size: nullable(Type.Integer()),
     timestamp: Timestamp,
     modified: Type.Boolean(),
-    applied: Type.Array(RuleKind, { description: "Kinds of the rules that touched it" }),
+    applied: Type.Array(RuleKind, { description: "Kinds of the applied rules" }),
     has_request_body: Type.Boolean(),
     has_response_body: Type.Boolean(),
     is_passthrough: Type.Boolean(),
@@ -80,7 +80,7 @@ export const TrafficSnapshot = strictObject(
     script_intercepted: Type.Boolean(),
     device_id: nullable(Type.String()),
     client_addr: nullable(Type.String(), {
-      description: "`address:port`; null for requests of Weir's own, as replays are",
+      description: "`address:port`; null for requests sent by Weir itself, such as replays",
     }),
     server_addr: nullable(Type.String()),
     failure_code: nullable(Type.String()),

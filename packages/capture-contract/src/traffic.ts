@@ -6,9 +6,7 @@ import { COUNTED, EntryId, EntryIdParams, Id, Timestamp, booleanText, named } fr
 import { TrafficEntry, TrafficSnapshot } from "./traffic-entry.ts";
 
 const filterProperties = {
-  q: Type.Optional(
-    Type.String({ maxLength: 4096, description: "Query language; combined with the other filters by AND" }),
-  ),
+  q: Type.Optional(Type.String({ maxLength: 4096, description: "Query; combined with the other filters by AND" })),
   method: Type.Optional(Type.String({ maxLength: 255, description: "Request method" })),
   url: Type.Optional(Type.String({ maxLength: 4096, description: "Substring, or a pattern with `*`" })),
   status_code: Type.Optional(
@@ -18,36 +16,46 @@ const filterProperties = {
   content_type: Type.Optional(
     Type.String({
       maxLength: 255,
-      description: "Substring of the answer's media type; with a semicolon, of its whole Content-Type",
+      description: "Substring of the response's media type; with a semicolon, of its whole Content-Type",
     }),
   ),
   host: Type.Optional(Type.String({ maxLength: 255, description: "Part of the host, or a pattern with `*`" })),
   search: Type.Optional(Type.String({ maxLength: 4096, description: "Text in URL, header fields or bodies" })),
-  file_type: Type.Optional(Type.String({ maxLength: 32, description: "Suffix of the path" })),
+  file_type: Type.Optional(Type.String({ maxLength: 32, description: "File extension in the path" })),
   header: Type.Optional(
     Type.String({
       maxLength: 1024,
       description:
-        "`name:value`: a field of that name contains the value; `name:`: there is a field of that name; anything else: part of any line, name or value",
+        "`name:value`: a field of that name contains the value; `name:`: the field is present; other text: part of any name or value",
     }),
   ),
   cookie: Type.Optional(
     Type.String({
       maxLength: 1024,
       description:
-        "`name=value`: the cookie of exactly that name contains the value; `name=`: there is such a cookie; anything else: part of any cookie, name or value",
+        "`name=value`: the cookie of exactly that name contains the value; `name=`: the cookie is present; other text: part of any name or value",
     }),
   ),
-  is_passthrough: Type.Optional(booleanText("Only tunnels, which were counted and not read")),
+  is_passthrough: Type.Optional(booleanText("Only tunnels")),
   min_size: Type.Optional(
-    Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: "Least bytes of the answer" }),
+    Type.Integer({
+      minimum: 0,
+      maximum: Number.MAX_SAFE_INTEGER,
+      description: "Minimum size of the response in bytes",
+    }),
   ),
   max_size: Type.Optional(
-    Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: "Most bytes of the answer" }),
+    Type.Integer({
+      minimum: 0,
+      maximum: Number.MAX_SAFE_INTEGER,
+      description: "Maximum size of the response in bytes",
+    }),
   ),
-  min_time: Type.Optional(Type.Number({ minimum: 0, description: "Least duration in milliseconds" })),
-  max_time: Type.Optional(Type.Number({ minimum: 0, description: "Most duration in milliseconds" })),
-  session_id: Type.Optional(Type.String({ maxLength: 64, description: "Id of a session; without it the active one" })),
+  min_time: Type.Optional(Type.Number({ minimum: 0, description: "Minimum duration in milliseconds" })),
+  max_time: Type.Optional(Type.Number({ minimum: 0, description: "Maximum duration in milliseconds" })),
+  session_id: Type.Optional(
+    Type.String({ maxLength: 64, description: "Id of a session. Default: the active session" }),
+  ),
 };
 
 /** Filter parameters shared by lists, counts, summaries and exports. */
@@ -69,14 +77,14 @@ export const SORT_COLUMNS = [
 ] as const;
 
 const limit = Type.Optional(
-  Type.Integer({ minimum: 1, maximum: 1000, default: 100, description: "Most entries of one answer" }),
+  Type.Integer({ minimum: 1, maximum: 1000, default: 100, description: "Maximum number of entries" }),
 );
 const offset = Type.Optional(
   Type.Integer({
     minimum: 0,
     maximum: Number.MAX_SAFE_INTEGER,
     default: 0,
-    description: "Entries that are left out first",
+    description: "Number of entries to skip",
   }),
 );
 
@@ -109,7 +117,7 @@ export type TrafficSummary = Static<typeof TrafficSummary>;
 
 export const TreeNode = strictObject(
   {
-    name: Type.String({ description: "Host, with its port unless that is the scheme's own; or a path" }),
+    name: Type.String({ description: "Host, with its port unless it is the scheme's default; or a path" }),
     count: Type.Integer(),
     errors: Type.Integer(),
     response_bytes: Type.Integer(),
@@ -125,10 +133,10 @@ export const VALUE_FIELDS = ["host", "method", "status", "path", "type", "scheme
 /** What a condition would have done lately. */
 export const MatchPreview = strictObject(
   {
-    examined: Type.Integer({ description: "Entries that were tried" }),
-    matched: Type.Integer({ description: "How many of them it matches" }),
-    complete: Type.Boolean({ description: "False when time ran out before `limit` entries were tried" }),
-    sample: Type.Array(TrafficSnapshot, { description: "The newest of those that match" }),
+    examined: Type.Integer({ description: "Entries that were checked" }),
+    matched: Type.Integer({ description: "Number of matching entries" }),
+    complete: Type.Boolean({ description: "False if time ran out before `limit` entries were checked" }),
+    sample: Type.Array(TrafficSnapshot, { description: "The newest matching entries" }),
     explanation: Type.Optional(MatchExplanation),
   },
   { $id: "MatchPreview" },
@@ -141,12 +149,12 @@ export const trafficOperations = defineOperations({
     path: "/traffic",
     summary: "List captured entries, newest first",
     description:
-      "A bare array with `X-Total-Count`. With `cursor` (empty for the first page) the answer is `{entries, next_cursor}`, and `X-Total-Complete: false` says that more may match than were counted so far.",
+      "An array with `X-Total-Count`. With `cursor` (empty for the first page) the response is `{entries, next_cursor}`. `X-Total-Complete: false` means that more may match than were counted so far. With `include_bodies`, bodies are included as long as all fit into 32 MiB (always those of the first entry), originals before rules included: with `cursor` the page ends before an entry whose bodies do not fit; without it such entries have no bodies, and `X-Bodies-Omitted` counts them. Bodies above 64 MiB are available only at their own URL.",
     access: "traffic:read",
     responseFields: {
       ...COUNTED,
       "X-Total-Complete": "`false`: more may match than were counted so far",
-      "X-Bodies-Omitted": "How many entries came without the bodies that were asked for; absent for none",
+      "X-Bodies-Omitted": "Number of entries without the requested bodies; absent for none",
     },
     query: strictObject({
       ...filterProperties,
@@ -155,14 +163,10 @@ export const trafficOperations = defineOperations({
       cursor: Type.Optional(
         Type.String({
           maxLength: 255,
-          description: "Place of the next page; empty asks for the first. Not with `offset`",
+          description: "Cursor of the next page, empty for the first one; not with `offset`",
         }),
       ),
-      include_bodies: Type.Optional(
-        booleanText(
-          "With the bodies: those of the first entry, and of others as far as all fit into 32 MiB, those from before the rules included. With `cursor` the page ends before an entry whose bodies do not fit; without it such entries come without bodies, and `X-Bodies-Omitted` says how many they are. A body above 64 MiB is to be had at its own address only",
-        ),
-      ),
+      include_bodies: Type.Optional(booleanText("Include bodies, up to 32 MiB in total")),
     }),
     responses: {
       200: Type.Union([
@@ -177,7 +181,7 @@ export const trafficOperations = defineOperations({
     path: "/traffic/rows",
     summary: "A window of rows of a filtered, sorted list",
     description:
-      "Light rows for tables. A filter that has to look into entries may take long to count them all: until then `total_complete` is false, `total` is what was found so far, and asking again goes on from there.",
+      "Rows for tables, without headers and bodies. If a filter has to read entries, counting them may take long: until then `total_complete` is false, `total` is the count so far, and the next request continues from there.",
     access: "traffic:read",
     query: strictObject({
       ...filterProperties,
@@ -189,7 +193,7 @@ export const trafficOperations = defineOperations({
     responses: {
       200: strictObject({
         total: Type.Integer(),
-        total_complete: Type.Boolean({ description: "Everything was looked at" }),
+        total_complete: Type.Boolean({ description: "All entries were counted" }),
         rows: Type.Array(TrafficSnapshot),
       }),
     },
@@ -205,9 +209,9 @@ export const trafficOperations = defineOperations({
   previewMatches: {
     method: "POST",
     path: "/traffic/match-preview",
-    summary: "Which of the newest entries a condition would have matched",
+    summary: "Show which of the newest entries a condition matches",
     description:
-      "Entries are tried as they are stored: tunnels never match, and what a rule changed is looked at in its changed form. Bodies that need much decoding may end the search early; then `complete` is false.",
+      "Entries are checked as stored: tunnels never match, and messages that a rule changed are checked in their changed form. Bodies that need much decoding may end the search early; then `complete` is false.",
     access: "traffic:read",
     body: MatchPreviewRequest,
     responses: { 200: MatchPreview },
@@ -215,7 +219,7 @@ export const trafficOperations = defineOperations({
   summarizeTraffic: {
     method: "GET",
     path: "/traffic/summary",
-    summary: "Totals, percentiles, types and a time histogram over a filter",
+    summary: "Totals, percentiles, types and a time histogram of the traffic",
     access: "traffic:read",
     query: TrafficFilter,
     responses: { 200: TrafficSummary },
@@ -227,7 +231,7 @@ export const trafficOperations = defineOperations({
     access: "traffic:read",
     query: strictObject({
       ...filterProperties,
-      of_host: Type.Optional(Type.String({ maxLength: 300, description: "A name of the tree, or `host:port`" })),
+      of_host: Type.Optional(Type.String({ maxLength: 300, description: "A host of the tree, or `host:port`" })),
     }),
     responses: { 200: Type.Array(TreeNode) },
   },
@@ -251,8 +255,8 @@ export const trafficOperations = defineOperations({
     access: "traffic:read",
     params: EntryIdParams,
     query: strictObject({
-      decompressed: Type.Optional(booleanText("Bodies without their content coding (gzip and others)")),
-      include_bodies: Type.Optional(booleanText("With the bodies, as it is unless switched off")),
+      decompressed: Type.Optional(booleanText("Remove the content coding of bodies (gzip and others)")),
+      include_bodies: Type.Optional(booleanText("Include bodies. Default: true")),
     }),
     responses: { 200: TrafficEntry },
     expose: { mcp: { name: "get_traffic", readOnly: true } },
@@ -262,17 +266,17 @@ export const trafficOperations = defineOperations({
     path: "/traffic/{id}/body/{side}",
     summary: "A body as bytes",
     description:
-      "Honours Range. With `decoded=true` the content coding is removed. `charset=utf-8` also converts text to UTF-8. The answer is always `application/octet-stream` or `text/plain`, never the captured type. `X-Body-Partial: true` says that bytes are missing; with `X-Body-Undecodable: true` because the content coding is unknown or damaged, else because the body was cut when it was stored.",
+      "Honours Range. With `decoded=true` the content coding is removed. `charset=utf-8` also converts text to UTF-8. The response is always `application/octet-stream` or `text/plain`, never the captured type. `X-Body-Partial: true` means that bytes are missing: with `X-Body-Undecodable: true` because the content coding is unknown or damaged, otherwise because the body was cut when it was stored.",
     access: "traffic:read",
     responseFields: {
       "X-Body-Partial": "`true`: bytes of the body are missing",
       "X-Body-Undecodable":
-        "`true`: the content coding is damaged; or, where no bytes are missing, the body is not in it or it is unknown, and the bytes are those that came",
+        "`true`: the content coding is damaged; or, if no bytes are missing, it is unknown or not what the body is in, and the bytes are those received",
     },
     params: strictObject({ id: EntryId, side: oneOf(["request", "response"]) }),
     query: strictObject({
-      decoded: Type.Optional(booleanText("Without its content coding (gzip and others)")),
-      charset: Type.Optional(oneOf(["utf-8"], { description: "Text is converted to this" })),
+      decoded: Type.Optional(booleanText("Remove the content coding (gzip and others)")),
+      charset: Type.Optional(oneOf(["utf-8"], { description: "Convert text to this charset" })),
       download: Type.Optional(booleanText("As an attachment, for browsers")),
     }),
     responses: {
@@ -300,7 +304,7 @@ export const trafficOperations = defineOperations({
   getScriptTraces: {
     method: "GET",
     path: "/traffic/{id}/script-traces",
-    summary: "Script executions that touched an entry",
+    summary: "Script executions that affected an entry",
     access: "traffic:read",
     // A command comes with scripts.
     expose: { cli: false },
@@ -324,13 +328,13 @@ export const trafficOperations = defineOperations({
   clearTraffic: {
     method: "POST",
     path: "/traffic/clear",
-    summary: "Clear the captured traffic of the active session, or only the entries named by `ids`",
-    description: "`ids` may be of any session, so they cannot be combined with `session_id`.",
+    summary: "Clear the captured traffic of the active session, or only some entries",
+    description: "`ids` may belong to any session, so they cannot be combined with `session_id`.",
     access: "traffic:delete",
     query: strictObject({
       ids: Type.Optional(Type.String({ maxLength: 400_000, description: "Comma list" })),
       session_id: Type.Optional(
-        Type.String({ maxLength: 64, description: "Id of a session; without it the active one" }),
+        Type.String({ maxLength: 64, description: "Id of a session. Default: the active session" }),
       ),
     }),
     body: strictObject({
@@ -342,14 +346,14 @@ export const trafficOperations = defineOperations({
   importHar: {
     method: "POST",
     path: "/traffic/import/har",
-    summary: "Import a HAR document into a new session; live capture is untouched",
+    summary: "Import a HAR document into a new session; capture continues",
     description:
-      "The document itself, or `{har, session_name, switch_session}` with nothing else beside `har`. Streamed: a file of any size may be sent. Bodies above `max_body_size` are cut, as captured ones are, and named in `errors`.",
+      "The body is the document, or `{har, session_name, switch_session}` and nothing else. Streamed: a file of any size may be sent. Bodies above `max_body_size` are cut, like captured ones, and named in `errors`.",
     access: "traffic:export",
     query: strictObject({
       session_name: Type.Optional(named("Name of the new session")),
-      switch_session: Type.Optional(booleanText("Make it the active one")),
-      task_id: Type.Optional(Type.String({ maxLength: 64, description: "Names this import in `Task` events" })),
+      switch_session: Type.Optional(booleanText("Make it the active session")),
+      task_id: Type.Optional(Type.String({ maxLength: 64, description: "Id of this import in `Task` events" })),
     }),
     body: upload(["application/json", "application/octet-stream"], "HAR 1.1 or 1.2"),
     responses: { 200: ImportResult },

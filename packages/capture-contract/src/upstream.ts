@@ -2,8 +2,8 @@ import { defineOperations, nullable, oneOf, strictObject, Type } from "@headwork
 import type { Static } from "typebox";
 import { hostList } from "./primitives.ts";
 
-const protocol = oneOf(["http", "https", "socks5"], { description: "How that proxy is spoken to" });
-const host = Type.String({ minLength: 1, maxLength: 255, description: "Name or address of that proxy" });
+const protocol = oneOf(["http", "https", "socks5"], { description: "Protocol of the upstream proxy" });
+const host = Type.String({ minLength: 1, maxLength: 255, description: "Name or address of the upstream proxy" });
 const port = Type.Integer({ minimum: 1, maximum: 65_535 });
 
 /** Chaining through another proxy. */
@@ -11,38 +11,38 @@ export const UpstreamProxySettings = strictObject({
   enabled: Type.Boolean({
     default: false,
     "x-applies": "restart",
-    description: "Reach origins by way of another proxy",
+    description: "Connect to origins through another proxy",
   }),
   protocol: oneOf(["http", "https", "socks5"], {
     default: "http",
     "x-applies": "restart",
-    description: "How that proxy is spoken to",
+    description: "Protocol of the upstream proxy",
   }),
   host: Type.String({
     default: "",
     maxLength: 255,
     "x-applies": "restart",
-    description: "Name or address of that proxy",
+    description: "Name or address of the upstream proxy",
   }),
   port: Type.Integer({
     default: 0,
     minimum: 0,
     maximum: 65535,
     "x-applies": "restart",
-    description: "Port of that proxy",
+    description: "Port of the upstream proxy",
   }),
   auth_username: nullable(Type.String({ maxLength: 255 }), {
     default: null,
     "x-applies": "now",
-    description: "User name that proxy asks for",
+    description: "User name for the upstream proxy",
   }),
   auth_password: nullable(Type.String({ maxLength: 255 }), {
     default: null,
     "x-applies": "now",
     "x-secret": true,
-    description: "Its password; never shown",
+    description: "Password for the upstream proxy; never shown",
   }),
-  no_proxy_hosts: hostList("Hosts reached directly"),
+  no_proxy_hosts: hostList("Hosts that are reached directly"),
 });
 
 /** Which proxy to try, and by what. */
@@ -52,8 +52,7 @@ export const UpstreamTest = strictObject(
       Type.String({
         minLength: 1,
         maxLength: 2048,
-        description:
-          "An http or https URL, or host:port to open a connection and no more; https://example.com/ without",
+        description: "An http or https URL, or host:port to only open a connection. Default: https://example.com/",
       }),
     ),
     proxy: Type.Optional(
@@ -67,7 +66,7 @@ export const UpstreamTest = strictObject(
         },
         {
           description:
-            "A proxy to try before it is configured; nothing bypasses it. Without, the configured one, enabled or not. The configured password is used where place and user name are those that are configured",
+            "A proxy to test before it is configured; no host bypasses it. Default: the configured one, enabled or not. The configured password is used if host, port and user name are the configured ones",
         },
       ),
     ),
@@ -83,7 +82,7 @@ export const UpstreamTestResult = strictObject(
     target: Type.String(),
     via: oneOf(["direct", "forward", "tunnel", "refused"], {
       description:
-        "`direct`: the target is on the bypass list; `forward`: the proxy gets the request itself; `tunnel`: it opens a connection; `refused`: this proxy cannot do what the target needs",
+        "`direct`: the target is on the bypass list; `forward`: the request is sent to the proxy; `tunnel`: the proxy opens a connection; `refused`: this proxy cannot reach such a target",
     }),
     proxy: strictObject({ protocol, host: Type.String(), port: Type.Integer() }),
     duration_ms: Type.Number(),
@@ -94,10 +93,10 @@ export const UpstreamTestResult = strictObject(
         detail: Type.String(),
         duration_ms: Type.Number(),
       }),
-      { description: "In their order, up to the first that failed" },
+      { description: "In order, up to the first that failed" },
     ),
     error: nullable(strictObject({ code: Type.String(), message: Type.String() }), {
-      description: "As it would stand on an entry",
+      description: "The failure, as on an entry",
     }),
   },
   { $id: "UpstreamTestResult" },
@@ -108,7 +107,7 @@ export const upstreamOperations = defineOperations({
   testUpstream: {
     method: "POST",
     path: "/upstream/test",
-    summary: "Reach a target by way of the upstream proxy, and report each step with its time",
+    summary: "Test the connection to a target through the upstream proxy, with the time of each step",
     access: "config:write",
     body: UpstreamTest,
     bodyOptional: true,

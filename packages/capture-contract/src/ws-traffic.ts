@@ -21,7 +21,7 @@ export type WsDirection = Static<typeof Direction>;
 
 export const WsConnection = strictObject(
   {
-    id: Type.String({ description: "That of its traffic entry" }),
+    id: Type.String({ description: "Id of its traffic entry" }),
     session_id: Id,
     url: Type.String(),
     host: Type.String(),
@@ -32,20 +32,22 @@ export const WsConnection = strictObject(
     response_headers: Type.Record(Type.String(), Type.String()),
     response_headers_list: HeadersList,
     subprotocol: nullable(Type.String()),
-    extensions: nullable(Type.String({ description: "As they were agreed on" })),
+    extensions: nullable(Type.String({ description: "As negotiated" })),
     created_at: Timestamp,
     closed_at: nullable(Timestamp),
-    close_code: nullable(Type.Integer({ description: "That of the last close frame; 1006: it ended without one" })),
+    close_code: nullable(Type.Integer({ description: "Code of the last close frame; 1006 if there was none" })),
     close_reason: nullable(Type.String()),
-    problem: nullable(Type.String({ description: "What broke the protocol: from there on bytes passed unread" })),
+    problem: nullable(
+      Type.String({ description: "Violation of the protocol: from there on bytes were relayed unread" }),
+    ),
     messages_sent: Type.Integer({ description: "Frames from the client, stored or not" }),
     messages_received: Type.Integer(),
     messages_not_stored: Type.Integer({
-      description: "Passed on, but shed by the store under load, or larger than `max_total_size_mb`",
+      description: "Passed on but not stored, because of load or `max_total_size_mb`",
     }),
-    bytes_sent: Type.Integer({ description: "Of payloads, uncompressed" }),
+    bytes_sent: Type.Integer({ description: "Bytes of payloads, uncompressed" }),
     bytes_received: Type.Integer(),
-    can_send: Type.Boolean({ description: "Messages can be added to it now" }),
+    can_send: Type.Boolean({ description: "Whether messages can be added now" }),
   },
   { $id: "WsConnection" },
 );
@@ -53,13 +55,13 @@ export type WsConnection = Static<typeof WsConnection>;
 
 const payloadProperties = {
   raw: Type.Optional(
-    Type.Array(Type.Integer({ minimum: 0, maximum: 255 }), { description: "Where it is not text: its bytes" }),
+    Type.Array(Type.Integer({ minimum: 0, maximum: 255 }), { description: "Bytes, if it is not text" }),
   ),
   raw_base64: Type.Optional(Type.String({ description: "The same in base64" })),
   text: Type.Optional(
-    Type.String({ description: "Where it is text; of a close frame code and reason: `1000 Normal Closure: bye`" }),
+    Type.String({ description: "Text, if it is text; code and reason of a close frame: `1000 Normal Closure: bye`" }),
   ),
-  json: Type.Optional(Type.Unknown({ description: "Where the text is JSON" })),
+  json: Type.Optional(Type.Unknown({ description: "Parsed, if the text is JSON" })),
   size: Type.Integer({ description: "Bytes of the whole payload, uncompressed" }),
 };
 export const WsPayload = strictObject(payloadProperties, { $id: "WsPayload" });
@@ -76,19 +78,22 @@ export const WsMessage = strictObject(
     timestamp: Timestamp,
     opcode: Type.Integer(),
     is_final: Type.Boolean(),
-    mask: Type.Optional(Type.Integer({ description: "The masking key, where there was one" })),
+    mask: Type.Optional(Type.Integer({ description: "The masking key, if there was one" })),
     compressed: Type.Boolean(),
-    truncated: Type.Boolean({ description: "The payload is longer than what is shown or stored" }),
-    wire_size: Type.Integer({ description: "Bytes of the frame as it came, or of all frames of the message" }),
-    fragments: Type.Optional(Type.Integer({ description: "With the last frame of a message: how many it came in" })),
+    truncated: Type.Boolean({ description: "The payload is longer than what is included or stored" }),
+    wire_size: Type.Integer({ description: "Bytes of the frame as received, or of all frames of the message" }),
+    fragments: Type.Optional(Type.Integer({ description: "In the last frame of a message: its number of frames" })),
     joined: Type.Optional(
-      Type.Unsafe<WsPayload>({ ...WsPayload, description: "With the last frame of a message: its frames together" }),
+      Type.Unsafe<WsPayload>({
+        ...WsPayload,
+        description: "In the last frame of a message: the content of all its frames",
+      }),
     ),
-    effect: nullable(oneOf(["injected", "modified", "dropped"], { description: "What Weir did to it" })),
+    effect: nullable(oneOf(["injected", "modified", "dropped"], { description: "Effect of rules" })),
     original: Type.Optional(
-      Type.Unsafe<WsPayload>({ ...WsPayload, description: "What it was before a rule changed it" }),
+      Type.Unsafe<WsPayload>({ ...WsPayload, description: "The original payload, before a rule changed it" }),
     ),
-    problem: Type.Optional(Type.String({ description: "What is wrong with its content" })),
+    problem: Type.Optional(Type.String({ description: "Problem with its content" })),
   },
   { $id: "WsMessage" },
 );
@@ -106,7 +111,7 @@ export const WsStats = strictObject(
     bytes_received: Type.Integer(),
     stored_bytes: Type.Integer(),
     by_type: Type.Record(Type.String(), Type.Integer()),
-    paused: Type.Integer({ description: "Messages that wait for a decision" }),
+    paused: Type.Integer({ description: "Paused messages" }),
   },
   { $id: "WsStats" },
 );
@@ -132,15 +137,13 @@ export type WsRuleMatch = Static<typeof WsRuleMatch>;
 const actionKinds = [
   strictObject({
     type: oneOf(["replace"]),
-    find: Type.Optional(
-      pattern("Pattern of what is replaced; without it the pattern of the text, else the whole text"),
-    ),
-    replacement: Type.String({ maxLength: 65_536, description: "`$1`, `$<name>` and `$&` stand for what was found" }),
+    find: Type.Optional(pattern("Pattern to replace. Default: the pattern of the text, otherwise the whole text")),
+    replacement: Type.String({ maxLength: 65_536, description: "May contain `$1`, `$<name>` and `$&`" }),
   }),
   strictObject({ type: oneOf(["drop"]) }),
   strictObject({
     type: oneOf(["delay"]),
-    delay_ms: Type.Integer({ minimum: 1, maximum: 60_000, description: "Everything behind it waits as well" }),
+    delay_ms: Type.Integer({ minimum: 1, maximum: 60_000, description: "Later messages wait as well" }),
   }),
   strictObject({ type: oneOf(["pause"]) }),
 ];
@@ -165,8 +168,8 @@ export const WsRule = strictObject(
 export type WsRule = Static<typeof WsRule>;
 
 const writable = {
-  name: Type.Optional(named("What it is for")),
-  enabled: Type.Optional(Type.Boolean({ description: "Whether it does anything" })),
+  name: Type.Optional(named("Name of the rule")),
+  enabled: Type.Optional(Type.Boolean({ description: "Whether the rule is active" })),
   match: Type.Optional(WsRuleMatch),
   action: WsRuleAction,
 };
@@ -202,15 +205,15 @@ export const WsPaused = strictObject(
 export type WsPaused = Static<typeof WsPaused>;
 
 const content = {
-  text: Type.Optional(Type.String({ maxLength: 4_194_304, description: "Of a text message" })),
-  base64: Type.Optional(Type.String({ maxLength: 5_592_408, description: "Of one that is not text" })),
+  text: Type.Optional(Type.String({ maxLength: 4_194_304, description: "Content of a text message" })),
+  base64: Type.Optional(Type.String({ maxLength: 5_592_408, description: "Content of a binary message, in base64" })),
 };
 
 const limit = Type.Optional(
-  Type.Integer({ minimum: 1, maximum: 1000, default: 100, description: "Most of one answer" }),
+  Type.Integer({ minimum: 1, maximum: 1000, default: 100, description: "Maximum number of items" }),
 );
 const offset = Type.Optional(
-  Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, default: 0, description: "Left out first" }),
+  Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, default: 0, description: "Number of items to skip" }),
 );
 
 export const wsTrafficOperations = defineOperations({
@@ -218,12 +221,12 @@ export const wsTrafficOperations = defineOperations({
     method: "GET",
     path: "/ws-traffic/connections",
     summary: "List WebSocket connections, newest first",
-    description: "A bare array with `X-Total-Count`.",
+    description: "An array with `X-Total-Count`.",
     access: "traffic:read",
     responseFields: COUNTED,
     query: strictObject({
       session_id: Type.Optional(
-        Type.String({ maxLength: 64, description: "Id of a session, or `all`; without it the active one" }),
+        Type.String({ maxLength: 64, description: "Id of a session, or `all`. Default: the active session" }),
       ),
       limit,
       offset,
@@ -243,17 +246,17 @@ export const wsTrafficOperations = defineOperations({
   sendWsMessage: {
     method: "POST",
     path: "/ws-traffic/connections/{id}/send",
-    summary: "Add a message to an open connection",
+    summary: "Send a message on an open connection",
     description:
-      "It goes out as if the other side had sent it, as soon as no other message is under way in that direction.",
+      "Sent as if it came from the other side, as soon as no other message is in progress in that direction.",
     access: "traffic:write",
     params: EntryIdParams,
     body: strictObject({
       direction: Type.Optional(
-        oneOf(["send", "receive"], { default: "send", description: "`send`: to the server, `receive`: to the client" }),
+        oneOf(["send", "receive"], { default: "send", description: "`send`: to the server; `receive`: to the client" }),
       ),
       message_type: Type.Optional(
-        oneOf(["text", "binary", "ping", "pong"], { description: "Without it what the content is" }),
+        oneOf(["text", "binary", "ping", "pong"], { description: "Default: the type of the content" }),
       ),
       ...content,
     }),
@@ -262,7 +265,7 @@ export const wsTrafficOperations = defineOperations({
   closeWsConnection: {
     method: "POST",
     path: "/ws-traffic/connections/{id}/close",
-    summary: "Close an open connection towards both sides",
+    summary: "Close an open connection on both sides",
     access: "traffic:write",
     params: EntryIdParams,
     body: strictObject({
@@ -276,7 +279,7 @@ export const wsTrafficOperations = defineOperations({
     method: "GET",
     path: "/ws-traffic/messages",
     summary: "List messages, oldest first",
-    description: "A bare array with `X-Total-Count`, which counts what the filters let through.",
+    description: "An array; `X-Total-Count` counts the items that match the filters.",
     access: "traffic:read",
     responseFields: COUNTED,
     query: strictObject({
@@ -286,8 +289,7 @@ export const wsTrafficOperations = defineOperations({
       search: Type.Optional(
         Type.String({
           maxLength: 4096,
-          description:
-            "Text in payloads, in any letter case; across the frames of a message, found with the last of them",
+          description: "Text in payloads, case-insensitive; text across frames is found in the message's last frame",
         }),
       ),
       limit,
@@ -299,7 +301,7 @@ export const wsTrafficOperations = defineOperations({
   clearWsTraffic: {
     method: "POST",
     path: "/ws-traffic/clear",
-    summary: "Remove all messages, and connections that are closed",
+    summary: "Delete all messages and closed connections",
     access: "traffic:delete",
     responses: { 204: null },
     expose: { mcp: { name: "clear_ws_traffic", readOnly: false } },
@@ -307,7 +309,7 @@ export const wsTrafficOperations = defineOperations({
   getWsStats: {
     method: "GET",
     path: "/ws-traffic/stats",
-    summary: "How much went over WebSocket connections",
+    summary: "Totals of WebSocket connections and messages",
     access: "traffic:read",
     responses: { 200: WsStats },
   },
@@ -315,7 +317,7 @@ export const wsTrafficOperations = defineOperations({
     method: "GET",
     path: "/ws-traffic/rules",
     summary: "List message rules, newest first",
-    description: "They hold in the order in which they were made. A bare array with `X-Total-Count`.",
+    description: "They apply in order of creation. An array with `X-Total-Count`.",
     access: "breakpoints:read",
     responseFields: COUNTED,
     query: strictObject({ limit, offset }),
@@ -324,7 +326,7 @@ export const wsTrafficOperations = defineOperations({
   createWsRule: {
     method: "POST",
     path: "/ws-traffic/rules",
-    summary: "Make a rule for messages",
+    summary: "Create a message rule",
     access: "breakpoints:write",
     body: NewWsRule,
     responses: { 201: CreatedId },
@@ -367,8 +369,8 @@ export const wsTrafficOperations = defineOperations({
   listWsPaused: {
     method: "GET",
     path: "/ws-traffic/paused",
-    summary: "Messages that wait for a decision, oldest first",
-    description: "At most 100; when one more comes, the oldest goes on.",
+    summary: "Paused messages, oldest first",
+    description: "At most 100; beyond that the oldest continues.",
     access: "breakpoints:read",
     responseFields: COUNTED,
     responses: { 200: Type.Array(WsPaused) },
@@ -376,11 +378,11 @@ export const wsTrafficOperations = defineOperations({
   resumeWsMessage: {
     method: "POST",
     path: "/ws-traffic/paused/{id}/resume",
-    summary: "Decide on a message that waits",
+    summary: "Continue, edit or drop a paused message",
     access: "breakpoints:write",
     params: IdParams,
     body: strictObject({
-      action: oneOf(["allow", "modify", "drop"], { description: "`modify` needs a content" }),
+      action: oneOf(["allow", "modify", "drop"], { description: "Decision; `modify` needs content" }),
       ...content,
     }),
     responses: { 204: null },

@@ -554,7 +554,7 @@ test("a store that fails is 503 with its own code, and the reason stays inside",
   });
   const { status, json } = await api.call("GET", "/api/things/broken");
   assert.equal(status, 503);
-  assert.deepEqual(json, { error: "The store does not answer", code: "CORE_DATABASE" });
+  assert.deepEqual(json, { error: "The store does not respond", code: "CORE_DATABASE" });
 });
 
 test("what the store refuses by name has that refusal's code, and its sentence", async () => {

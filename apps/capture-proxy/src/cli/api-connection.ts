@@ -61,12 +61,12 @@ export function shownUrl({ baseUrl }: ApiAddress): string {
   return baseUrl.replace(/^(\w+:\/\/)[^/]*@/, "$1[REDACTED]@");
 }
 
-/** What is said when nobody listens there; `reason` in parentheses where it is more than that. */
+/** The message if no service listens at the address, followed by `reason`. */
 export function noServiceText(address: ApiAddress, reason = ""): string {
-  return `No Weir answers at ${shownUrl(address)}${reason}: start it with \`weir serve\`, or name another address with --api-url or WEIR_API_URL`;
+  return `No Weir is running at ${shownUrl(address)}${reason}: start it with \`weir serve\`, or specify another address with --api-url or WEIR_API_URL`;
 }
 
-/** What a flag or the first of its variables says, and which of them. An empty variable is none; an empty flag stays one. */
+/** The value of a flag or of the first of its variables that is set, and the name of that one. Empty variables are unset; an empty flag is not. */
 function firstGiven(
   environment: Readonly<Record<string, string | undefined>>,
   flag: string,
@@ -79,9 +79,8 @@ function firstGiven(
 }
 
 /**
- * Calls one operation and gives the answer as it comes, headers read, body not. Throws {@link ApiFailure} for anything
- * but a success. Speaks through node:http with an agent of its own: a proxy named in the environment, which may be
- * the very service that is called, is never between.
+ * Calls one operation and returns its response with the body unread. Throws {@link ApiFailure} unless it succeeds. Uses
+ * node:http with its own agent and so bypasses a proxy of the environment, which may be the very service that is called.
  */
 export async function callApi(address: ApiAddress, operation: Operation, input: ApiRequest): Promise<IncomingMessage> {
   const response = await send(address, operation, input);
@@ -90,7 +89,7 @@ export async function callApi(address: ApiAddress, operation: Operation, input: 
   throw await refusal(response, status);
 }
 
-/** Calls an operation whose answer is JSON (or nothing); also gives the text it was and the answer's header fields. */
+/** Calls an operation whose response is JSON or empty; also returns the response's text and header fields. */
 export async function callJson(
   address: ApiAddress,
   operation: Operation,
@@ -105,7 +104,7 @@ export async function callJson(
     throw new ApiFailure(
       response.statusCode ?? 0,
       "NOT_JSON",
-      `${shownUrl(address)} does not answer like Weir's API`,
+      `${shownUrl(address)} does not respond like Weir's API`,
       undefined,
       cause,
     );
@@ -127,7 +126,7 @@ async function send(address: ApiAddress, operation: Operation, input: ApiRequest
   outgoing.once("error", (error) => reject(unreachable(address, error)));
   // Idle time, not total time: a transfer may take as long as it moves.
   outgoing.setTimeout(address.timeoutMs, () => {
-    const message = `${shownUrl(address)} did not answer within ${address.timeoutMs / 1000} seconds`;
+    const message = `${shownUrl(address)} did not respond within ${address.timeoutMs / 1000} seconds`;
     outgoing.destroy(new ApiFailure(0, "TIMEOUT", message));
   });
   if (input.upload === undefined) outgoing.end(json);
@@ -161,7 +160,7 @@ async function refusal(response: IncomingMessage, status: number): Promise<ApiFa
   const message =
     typeof body?.error === "string"
       ? body.error
-      : `The answer was ${status}: ${text.trim().split("\n", 1)[0]?.slice(0, 200) ?? ""}`;
+      : `The response was ${status}: ${text.trim().split("\n", 1)[0]?.slice(0, 200) ?? ""}`;
   return new ApiFailure(status, typeof body?.code === "string" ? body.code : "HTTP_ERROR", message, body?.details);
 }
 

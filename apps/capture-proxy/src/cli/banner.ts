@@ -11,11 +11,11 @@ export interface BannerFacts {
   readonly certificatePath: string;
   readonly fingerprint: string;
   readonly version: string;
-  /** How the command is called where this was started: `weir`, or `npx weir` in a clone. */
+  /** The command with which this was started: `weir`, or `npx weir` in a clone. */
   readonly command: string;
 }
 
-/** What `weir serve` says when it listens: where it is, how to send traffic through it, what to trust. */
+/** The output of `weir serve` once it listens: addresses, how to send traffic through the proxy, and the CA. */
 export function banner(facts: BannerFacts, terminal: Terminal): string {
   const name = (text: string): string => terminal.style("dim", text.padEnd(12));
   const address = (text: string): string => terminal.style("cyan", text);
@@ -24,24 +24,24 @@ export function banner(facts: BannerFacts, terminal: Terminal): string {
     terminal.style("bold", `Weir ${facts.version} is running`),
     "",
     `  ${name("Proxy")}${address(facts.proxy)}`,
-    ...(facts.socks === undefined ? [] : [`  ${name("SOCKS5")}${address(facts.socks)}, not read: tunnels only`]),
+    ...(facts.socks === undefined ? [] : [`  ${name("SOCKS5")}${address(facts.socks)}, not intercepted: tunnels only`]),
     `  ${name("Web UI, API")}${address(facts.api)}`,
     `  ${name("Set-up page")}${address(`${facts.api}/setup`)}, or http://weir/ through the proxy`,
     `  ${name("Data")}${visibleText(facts.dataDir)}`,
     `  ${name("CA")}${visibleText(facts.certificatePath)}`,
     `  ${name("")}SHA-256 ${facts.fingerprint}`,
     "",
-    "  Capture one program, trust included:",
+    "  Capture one program, with the CA trusted:",
     `    ${facts.command} run${apiOption(facts.api)} -- curl https://example.com`,
-    "  or point a client at it yourself:",
+    "  Or configure a client yourself:",
     `    curl --proxy ${facts.proxy} --cacert ${path} https://example.com`,
     "",
-    terminal.style("dim", "  Ctrl+C stops."),
+    terminal.style("dim", "  Press Ctrl+C to stop."),
     "",
   ].join("\n");
 }
 
-/** What tells the command where this service is, unless it looks there by itself. */
+/** The option with the address of this service, unless it is the default. */
 function apiOption(api: string): string {
   const url = new URL(api);
   if (url.hostname === "0.0.0.0" || url.hostname === "[::]") url.hostname = new URL(DEFAULT_URL).hostname;

@@ -39,7 +39,7 @@ export function addCaCommands(group: Command, invocation: Invocation, outcome: O
     const command = group.command(text).summary(summary).description(summary);
     command
       .option("--data-dir <path>", "The data directory (env WEIR_DATA_DIR)")
-      .option("-c, --cert-path <directory>", "The CA's directory, if it is elsewhere (env WEIR_CERT_PATH)");
+      .option("-c, --cert-path <directory>", "Directory of the CA, if not in the data directory (env WEIR_CERT_PATH)");
     command.action(async () => {
       await action(invocation, command.optsWithGlobals<CaOptions>(), command.args);
       outcome.exitCode = EXIT.ok;
@@ -52,24 +52,24 @@ export function addCaCommands(group: Command, invocation: Invocation, outcome: O
   add("export", "Write the certificate to standard output or a file", exportCertificate)
     .option("--der", "Binary DER instead of PEM")
     .option("-o, --output <file>", "Write to a file");
-  add("import", "Use a CA made elsewhere; its key must not be encrypted", importFiles)
-    .argument("<certificate>", "PEM file of the CA certificate; its issuers may follow in it")
+  add("import", "Import a CA made elsewhere; its key must not be encrypted", importFiles)
+    .argument("<certificate>", "PEM file of the CA certificate, optionally followed by its issuers")
     .argument("<key>", "PEM file of its private key");
-  const renewal = add("renew", "Make a new CA; every client must trust it anew", renew).option(
+  const renewal = add("renew", "Replace the CA with a new one, which every client must trust again", renew).option(
     "-y, --yes",
-    "Do not ask",
+    "Do not ask for confirmation",
   );
   for (const option of globalOptions()) if (option.long !== "--json") renewal.addOption(option);
   add("install-help", "Commands that make this system, browsers and Java trust the CA", installHelp)
-    .addOption(new Option("--undo", "Commands that take the trust back"))
-    .option("--all", "For every system, not only this one");
+    .addOption(new Option("--undo", "Commands that remove the trust"))
+    .option("--all", "For all systems, not only this one");
 }
 
 function dataDirOf({ environment }: Invocation, options: CaOptions): string {
   return resolveDataDir({ flag: options.dataDir, environment, platform: process.platform, homeDir: homedir() });
 }
 
-/** Where the CA lies. Throws {@link CommandFailure} with a sentence. */
+/** The directory of the CA. Throws {@link CommandFailure} with a sentence. */
 function directoryOf(invocation: Invocation, options: CaOptions): string {
   const { environment } = invocation;
   const dataDir = dataDirOf(invocation, options);
@@ -81,7 +81,7 @@ function directoryOf(invocation: Invocation, options: CaOptions): string {
   }
 }
 
-/** A key that is written over is gone with everything that trusts its certificate. */
+/** Overwriting the key would make its certificate useless to everything that trusts it. */
 function refuseOwnFile(path: string, invocation: Invocation, options: CaOptions): void {
   const dataDir = dataDirOf(invocation, options);
   const authority = authorityPaths(directoryOf(invocation, options));
@@ -140,7 +140,7 @@ const exportCertificate: CaAction = async (invocation, options) => {
     return;
   }
   if (options.der === true && invocation.stdout.isTty) {
-    throw new CommandFailure(EXIT.usage, "DER is binary: name a file with -o, or pipe it on");
+    throw new CommandFailure(EXIT.usage, "DER is binary: specify a file with -o, or use a pipe");
   }
   invocation.stdout.stream.write(bytes);
 };
@@ -150,16 +150,16 @@ const importFiles: CaAction = (invocation, options, [certificateFile = "", keyFi
   const stamp = new Date().toISOString().replace(/[-:]|\.\d+/g, "");
   const authority = importAuthority(directory, certificateFile, keyFile, stamp);
   invocation.stdout.write(`${authority.subject}\nSHA-256 ${authority.fingerprintSha256}\n`);
-  invocation.stderr.write("The CA is in place. A running service takes it over when it is started again.\n");
+  invocation.stderr.write("The CA is imported. A running service uses it after a restart.\n");
 };
 
 const renew: CaAction = async (invocation, options) => {
   const { stdout, stderr } = invocation;
   stderr.write(
-    `${stderr.style("yellow", "Every client and device that trusts the present CA must trust the new one before its HTTPS works again.")}\n`,
+    `${stderr.style("yellow", "Every client and device that trusts the current CA must trust the new one before its HTTPS works again.")}\n`,
   );
   if (options.yes !== true && !(await isConfirmed(invocation))) {
-    throw new CommandFailure(EXIT.failure, "Nothing was changed; --yes makes a new CA without asking");
+    throw new CommandFailure(EXIT.failure, "Nothing was changed; use --yes to skip the confirmation");
   }
   const address = apiAddress(options, invocation.environment);
   const running = await runningCertificate(address);
@@ -185,7 +185,7 @@ async function isConfirmed({ stdin, stderr }: Invocation): Promise<boolean> {
   if (!stdin.isTTY) return false;
   const lines = createInterface({ input: stdin, output: stderr.stream });
   try {
-    return /^y(es)?$/i.test((await lines.question("Make a new CA? [y/N] ")).trim());
+    return /^y(es)?$/i.test((await lines.question("Create a new CA? [y/N] ")).trim());
   } finally {
     lines.close();
   }
@@ -206,17 +206,17 @@ const installHelp: CaAction = async (invocation, options) => {
   stdout.write(`${heading}${lines.join("\n")}\n${ending}`);
 };
 
-/** How one place is made to trust the CA, and how that is taken back. */
+/** How to make one trust store trust the CA, and how to undo that. */
 interface TrustGuide {
   readonly id: string;
   readonly name: string;
   readonly trust: string;
   readonly undo: string;
-  /** Shown without asking for all: it concerns this operating system. */
+  /** Operating systems for which it is shown without `--all`. */
   readonly platforms: readonly NodeJS.Platform[];
 }
 
-/** Commands for each place that keeps its own list of trusted CAs. `path` is the PEM file. */
+/** Commands for each trust store. `path` is the PEM file. */
 export function trustGuides(path: string): TrustGuide[] {
   const file = shellQuoted(path);
   return [

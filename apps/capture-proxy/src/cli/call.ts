@@ -52,14 +52,14 @@ export function addOperationCommands(group: Command, slice: string, invocation: 
 function fillCommand(command: Command, facts: OperationCommand, invocation: Invocation, outcome: Outcome): void {
   const { operation, properties, positional, shape } = facts;
   for (const { name, choices } of pathParameters(operation)) {
-    const idText = takesEntry(operation) ? ENTRY_NAMES : "The id";
+    const idText = takesEntry(operation) ? ENTRY_NAMES : "Id";
     const argument = new Argument(`<${name}>`, name === "id" ? idText : `The ${name}`);
     command.addArgument(choices === undefined ? argument : argument.choices(choices));
   }
   for (const name of positional) {
     command.argument(`<${name}>`, propertyNamed(properties, name)?.schema.description ?? `The ${name}`);
   }
-  if (isUpload(operation)) command.argument("<file>", "The file to send; `-` reads standard input");
+  if (isUpload(operation)) command.argument("<file>", "File to send; `-` reads standard input");
   for (const property of properties) {
     const name = property.path.join(".");
     if (positional.includes(name)) continue;
@@ -68,7 +68,7 @@ function fillCommand(command: Command, facts: OperationCommand, invocation: Invo
   if (hasJsonBody(operation) && facts.shortcut?.body === undefined) {
     command.option(
       "--body <json>",
-      "The whole body as JSON, `@file` or `-` for standard input; flags are set on top of it",
+      "All settings as JSON, `@file` or `-` for standard input; other flags take precedence",
     );
   }
   if (hasMedia(operation)) command.option("-o, --output <file>", "Write to a file instead of standard output");
@@ -113,7 +113,7 @@ async function requestOf(
     const value = await withEntryIds(address, property, given);
     if (property.place === "query") query[name] = value;
     else if (bodies.value !== undefined && !isObject(bodies.value)) {
-      throw new CommandFailure(EXIT.usage, "Flags are set on top of --body, which must be a JSON object then");
+      throw new CommandFailure(EXIT.usage, "--body must be a JSON object if it is combined with other flags");
     } else bodies.value = withValue(bodies.value, property.path, value);
   }
   refuseMissing(properties, query, bodies.value, operation);
@@ -211,7 +211,7 @@ interface Page {
   readonly total?: number;
 }
 
-/** Answers that are a part of a list. */
+/** The parts of a response that is one page of a list. */
 function pageOf(value: unknown): Page | undefined {
   if (!isObject(value)) return undefined;
   const { entries, next_cursor: next, rows, total } = value;

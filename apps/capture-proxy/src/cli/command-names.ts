@@ -54,7 +54,7 @@ const FILTER_FLAGS = { q: "-q, --query <query>", method: "-m, --method <method>"
 
 const GRPC_FLAGS = { status_code: "-s, --status <code>", limit: "-l, --limit <count>" };
 
-/** What the answers of mirror, log and auto save show besides settings, which changes tolerate. */
+/** State that the responses of mirror, log and auto-save contain besides settings; changes ignore it. */
 const MIRROR_SHOWN = [
   "files_written",
   "bytes_written",
@@ -185,15 +185,15 @@ export const COMMAND_SHAPES: Readonly<Record<string, CommandShape>> = {
   "mirror.getMirror": { name: "status" },
   "mirror.toggleMirror": {
     shortcuts: [
-      { name: "start", summary: "Write the bodies of answers to files", body: { enabled: true } },
-      { name: "stop", summary: "Write no more files", body: { enabled: false } },
+      { name: "start", summary: "Write response bodies to files", body: { enabled: true } },
+      { name: "stop", summary: "Stop writing files", body: { enabled: false } },
     ],
   },
   "mirror.updateMirror": { name: "config", hidden: MIRROR_SHOWN },
   "capture.getCapture": { name: "status" },
   "capture.toggleCapture": {
     shortcuts: [
-      { name: "enable", summary: "Record what passes through", body: { enabled: true } },
+      { name: "enable", summary: "Record traffic", body: { enabled: true } },
       { name: "disable", summary: "Pass traffic through without recording it", body: { enabled: false } },
     ],
   },

@@ -16,23 +16,20 @@ import { presentDiff } from "./present-diff.ts";
 import { addDiffOptions, type DiffFlags, diffOptionsOf, repeated } from "./replay-options.ts";
 import { type Terminal, visibleText, writeJson } from "./terminal.ts";
 
-/** More than these are for programs; `--json` has them. */
+/** Limit of the output for people; `--json` has all. */
 const MAX_ROWS = 200;
 
 /** Fills `weir diff`. */
 export function fillDiffCommand(command: Command, invocation: Invocation, outcome: Outcome): void {
   command
-    .argument(
-      "<left>",
-      "An entry (107, last, an id) or a replay's id; alone, a replay that is compared with its original",
-    )
-    .argument("[right]", "Another one")
-    .option("--sessions", "The ids are those of two sessions, which are compared request by request")
-    .option("--q <query>", "Of sessions: only entries that it finds");
+    .argument("<left>", "An entry (107, last, an id) or a replay; alone, a replay to compare with its original")
+    .argument("[right]", "The entry or replay to compare it with")
+    .option("--sessions", "Compare two sessions, request by request")
+    .option("--q <query>", "With --sessions: only entries that match this query");
   command.addOption(
     repeated(
       "--ignore-query <name>",
-      "Of sessions: a parameter that does not tell requests apart, `*` for any characters; may be repeated",
+      "With --sessions: a query parameter to ignore, `*` for any characters; repeatable",
       String,
     ),
   );
@@ -40,7 +37,7 @@ export function fillDiffCommand(command: Command, invocation: Invocation, outcom
   command.addOption(
     new Option(
       "--fail-on <what>",
-      "Exit with 5 when the answers differ (change), or their status does (status)",
+      "Exit with 5 if the responses differ (change) or their status does (status)",
     ).choices(["change", "status"]),
   );
   for (const option of globalOptions()) command.addOption(option);
@@ -59,7 +56,7 @@ interface DiffCommandFlags extends GlobalFlags, DiffFlags {
   readonly ignoreQuery?: readonly string[];
 }
 
-/** Shows how two entries differ; true when that is what the exit code is asked to tell. */
+/** Shows how two entries differ; true if the condition of `--fail-on` is met. */
 async function compareEntries(
   left: string,
   right: string | undefined,
@@ -85,7 +82,7 @@ async function compareSessions(
   flags: DiffCommandFlags,
   { environment, stdout }: Invocation,
 ): Promise<boolean> {
-  if (right === undefined) throw new CommandFailure(EXIT.usage, "Two sessions are compared: give both ids");
+  if (right === undefined) throw new CommandFailure(EXIT.usage, "--sessions needs two ids");
   const order: SessionDiffOrder = {
     left,
     right,
@@ -102,7 +99,7 @@ async function compareSessions(
   return flags.failOn === "change" ? !diff.same : flags.failOn === "status" && isStatusChanged;
 }
 
-/** A comparison of two sessions for people: what only one has, and which answers became others. */
+/** A comparison of two sessions for people: requests in only one of them, and changed responses. */
 function presentSessionDiff(diff: SessionDiff, terminal: Terminal): string {
   const lines: string[] = [];
   for (const row of diff.only_left.slice(0, MAX_ROWS)) lines.push(terminal.style("red", `- ${rowText(row)}`));
@@ -120,7 +117,7 @@ function presentSessionDiff(diff: SessionDiff, terminal: Terminal): string {
   if (Math.max(diff.only_left_count, diff.only_right_count, diff.changed_count) > MAX_ROWS) {
     lines.push(terminal.style("dim", "… more, see --json"));
   }
-  const counts = `${diff.same_count} alike, ${diff.changed_count} changed, ${diff.only_left_count} only left, ${diff.only_right_count} only right`;
+  const counts = `${diff.same_count} identical, ${diff.changed_count} changed, ${diff.only_left_count} only left, ${diff.only_right_count} only right`;
   const rest = diff.not_compared_count === 0 ? "" : `, ${diff.not_compared_count} not compared`;
   lines.push(terminal.style(diff.same ? "green" : "bold", `${counts}${rest}`));
   return `${lines.join("\n")}\n`;
@@ -131,5 +128,5 @@ function rowText(row: SessionDiffRow): string {
 }
 
 function responseText({ status_code, failure_code }: SessionDiffRow): string {
-  return failure_code ?? String(status_code ?? "no answer");
+  return failure_code ?? String(status_code ?? "no response");
 }

@@ -16,7 +16,7 @@ export function checkAuthority({ places, nowMs }: CheckContext): readonly Findin
   const name = "CA";
   const { certificate, key } = authorityPaths(places.certificateDirectory);
   if (!existsSync(certificate)) {
-    return [{ name, status: "skip", detail: "there is none yet; the first start makes it" }];
+    return [{ name, status: "skip", detail: "there is none yet; it is created at the first start" }];
   }
   if (!existsSync(key)) {
     return [
@@ -24,7 +24,7 @@ export function checkAuthority({ places, nowMs }: CheckContext): readonly Findin
         name,
         status: "fail",
         detail: `the private key ${key} is missing`,
-        advice: `put it back, or remove ${certificate} to have a new CA made`,
+        advice: `restore it, or remove ${certificate} to create a new CA`,
       },
     ];
   }
@@ -49,23 +49,23 @@ function validity(certificate: string, key: string, nowMs: number): Finding {
   } catch (error) {
     const advice =
       error instanceof AuthorityError && error.code === "expired"
-        ? "weir ca renew"
-        : "weir ca import, or move both files away and start again";
+        ? "run `weir ca renew`"
+        : "run `weir ca import`, or remove both files and start again";
     return { name, status: "fail", detail: `${certificate} cannot be used: ${(error as Error).message}`, advice };
   }
   const detail = `${authority.subject}, valid until ${authority.notAfter.toISOString().slice(0, 10)}`;
   if (authority.notBefore.getTime() > nowMs) {
-    return { name, status: "fail", detail: `${detail}, but not yet`, advice: "set the clock" };
+    return { name, status: "fail", detail: `${detail}, but not yet`, advice: "correct the clock" };
   }
   if (authority.notAfter.getTime() - nowMs < SOON_MS) {
-    return { name, status: "warn", detail, advice: "weir ca renew, then trust the new one" };
+    return { name, status: "warn", detail, advice: "run `weir ca renew`, then trust the new CA" };
   }
   return { name, status: "ok", detail };
 }
 
 /**
- * Whether the running service signs with the CA of these files: what is put there meanwhile is used from the next start on,
- * and who trusts it already refuses the other. Nothing to say of a service whose files are others.
+ * Whether the running service signs with the CA of these files: a CA imported meanwhile is used from the next start on,
+ * and clients that already trust it refuse the old one. No finding for a service with other files.
  */
 export async function checkAuthorityInUse({ places, health, address }: CheckContext): Promise<readonly Finding[]> {
   const { certificate } = authorityPaths(places.certificateDirectory);
@@ -78,13 +78,13 @@ export async function checkAuthorityInUse({ places, health, address }: CheckCont
     {
       name: "CA",
       status: "fail",
-      detail: `the running Weir signs with another than that of ${certificate}: ${used.subject}, fingerprint ${used.fingerprint_sha256}`,
-      advice: "start it again, so that it uses the one that is there now",
+      detail: `the running Weir signs with a CA other than ${certificate}: ${used.subject}, fingerprint ${used.fingerprint_sha256}`,
+      advice: "restart it to use the current file",
     },
   ];
 }
 
-/** Whether the running service keeps its files where these checks look; nothing to say where it does. */
+/** Whether the running service uses the files that these checks examine; no finding if it does. */
 export async function checkServiceFiles({ places, health, address }: CheckContext): Promise<readonly Finding[]> {
   if (!health || !isThisMachine(new URL(address.baseUrl).hostname)) return [];
   const { value } = await callJson(address, certOperations.getCertificateInfo, {});
@@ -95,13 +95,13 @@ export async function checkServiceFiles({ places, health, address }: CheckContex
     {
       name: "Service",
       status: "warn",
-      detail: `the Weir at ${shownUrl(address)} has other files than these checks: its CA is ${path}, and here is ${certificate}`,
-      advice: "name its data directory with --data-dir, or its address with --api-url",
+      detail: `the Weir at ${shownUrl(address)} uses another data directory than these checks: its CA is ${path}, not ${certificate}`,
+      advice: "specify its data directory with --data-dir, or another address with --api-url",
     },
   ];
 }
 
-/** A path says nothing of the files of another machine. */
+/** Paths of another machine cannot be compared. */
 function isThisMachine(host: string): boolean {
   return host === "localhost" || isLoopback(host.replace(/^\[|\]$/g, ""));
 }
@@ -114,7 +114,7 @@ function certificateIn(path: string): X509Certificate | undefined {
   }
 }
 
-/** Whether programs that ask the system trust the CA. Not to trust it is no error: `weir run` needs no system-wide trust. */
+/** Whether the system trusts the CA. Only a warning: `weir run` needs no system-wide trust. */
 export function checkAuthorityTrust({ places }: CheckContext): Finding {
   const name = "System trust";
   const { certificate } = authorityPaths(places.certificateDirectory);
@@ -126,7 +126,7 @@ export function checkAuthorityTrust({ places }: CheckContext): Finding {
     name,
     status: "warn",
     detail: "the system does not trust the CA",
-    advice: "`weir ca install-help` shows how; `weir run -- PROGRAM` works without",
+    advice: "`weir ca install-help` shows how; `weir run -- PROGRAM` does not need it",
   };
 }
 

@@ -21,7 +21,7 @@ export function checkNode(): Finding {
     name,
     status: "fail",
     detail: `${process.versions.node} is too old`,
-    advice: `use ${MIN_NODE.join(".")} or newer`,
+    advice: `install ${MIN_NODE.join(".")} or newer`,
   };
 }
 
@@ -40,18 +40,18 @@ export function checkDataDirectory({ dataDir }: CheckContext): readonly Finding[
         name,
         status: "fail",
         detail: `${place} cannot be written: ${problem}`,
-        advice: "mend its rights, or choose another with --data-dir",
+        advice: "correct its permissions, or choose another directory with --data-dir",
       },
     ];
   }
   const findings: Finding[] = [
-    { name, status: "ok", detail: exists ? dataDir : `${dataDir} will be made at the first start` },
+    { name, status: "ok", detail: exists ? dataDir : `${dataDir} will be created at the first start` },
   ];
   if (exists && process.platform !== "win32" && (statSync(dataDir).mode & 0o077) !== 0) {
     findings.push({
       name,
       status: "warn",
-      detail: `other users can look into ${dataDir}`,
+      detail: `other users can read ${dataDir}`,
       advice: `captured traffic holds passwords: chmod 700 ${dataDir}`,
     });
   }
@@ -62,7 +62,7 @@ export function checkDataDirectory({ dataDir }: CheckContext): readonly Finding[
     name: "Disk",
     status,
     detail: `${sizeText(free)} free`,
-    ...(status === "ok" ? {} : { advice: "make room, or set max_total_size_mb" }),
+    ...(status === "ok" ? {} : { advice: "free some space, or set max_total_size_mb" }),
   });
   return findings;
 }
@@ -71,7 +71,7 @@ function nearestExisting(path: string): string {
   for (let place = path; ; place = dirname(place)) if (existsSync(place) || dirname(place) === place) return place;
 }
 
-/** Asking for rights is not enough: a read-only file system, a quota or a container may say no all the same. */
+/** Checking permissions is not enough: a read-only file system, a quota or a container may still refuse writes. */
 function writeProblem(directory: string): string | undefined {
   const path = join(directory, `.weir-doctor-${randomBytes(6).toString("hex")}`);
   try {
@@ -91,9 +91,9 @@ const FUTURE_MS = 5 * 60_000;
 /** A clock set back makes certificates invalid and puts entries out of order. */
 export async function checkClock({ dataDir, nowMs, health, address }: CheckContext): Promise<Finding> {
   const name = "Clock";
-  const advice = "set the clock (timedatectl, or the settings of the system)";
+  const advice = "correct the clock (timedatectl, or the system settings)";
   if (new Date(nowMs).getUTCFullYear() < LAST_BUILD_YEAR) {
-    return { name, status: "fail", detail: `says ${new Date(nowMs).toISOString()}`, advice };
+    return { name, status: "fail", detail: `is at ${new Date(nowMs).toISOString()}`, advice };
   }
   const newest = newestFile(dataDir);
   if (newest !== undefined && newest.timeMs > nowMs + FUTURE_MS) {
@@ -141,7 +141,7 @@ export async function checkDatabases({ dataDir, places, invocation }: CheckConte
     const file = dirname(path) === dataDir ? basename(path) : path;
     const { size } = statSync(path);
     if (size > MAX_CHECKED_BYTES) {
-      findings.push({ name, status: "skip", detail: `${file} holds ${sizeText(size)}, which takes too long to check` });
+      findings.push({ name, status: "skip", detail: `${file} is too large to check (${sizeText(size)})` });
     } else findings.push(await checkDatabase(path, file, size, content, invocation.parts.checkDatabase));
   }
   return findings;
@@ -155,27 +155,27 @@ async function checkDatabase(
   check: Parts["checkDatabase"],
 ): Promise<Finding> {
   const name = "Database";
-  const advice = `stop the service and move ${path} away; a new one is made at the next start`;
+  const advice = `stop the service and move ${path} away; a new one is created at the next start`;
   try {
     const [problem] = await check(path, content);
     if (problem !== undefined) return { name, status: "fail", detail: `${file} is damaged: ${problem}`, advice };
-    return { name, status: "ok", detail: `${file}, ${sizeText(size)}, is sound` };
+    return { name, status: "ok", detail: `${file}, ${sizeText(size)}, is intact` };
   } catch (error) {
     const { message, name: kind } = error as Error;
-    // There is nothing wrong with it: the sentence says what to start it with.
+    // The file is intact; the message says which version can open it.
     if (kind === "DatabaseTooNewError") return { name, status: "fail", detail: `${file} cannot be used: ${message}` };
     return { name, status: "fail", detail: `${file} cannot be read: ${message}`, advice };
   }
 }
 
-/** Variables of this shell that send traffic somewhere else. */
+/** Whether proxy variables of this shell point to another proxy. */
 export function checkProxyVariables({ invocation, health }: CheckContext): Finding {
   const name = "Proxy variables";
   const set = PROXY_VARIABLES.filter((variable) => (invocation.environment[variable] ?? "") !== "");
   if (set.length === 0) return { name, status: "ok", detail: "none is set" };
   const ours = health === undefined ? undefined : new URL(health.proxy_address).host;
   const elsewhere = set.filter((variable) => hostOf(invocation.environment[variable] ?? "") !== ours);
-  if (elsewhere.length === 0) return { name, status: "ok", detail: `${set.join(", ")} point at this proxy` };
+  if (elsewhere.length === 0) return { name, status: "ok", detail: `${set.join(", ")} point to this proxy` };
   const shown = elsewhere
     .map((variable) => `${variable}=${withoutPassword(invocation.environment[variable] ?? "")}`)
     .join(", ");
@@ -183,7 +183,7 @@ export function checkProxyVariables({ invocation, health }: CheckContext): Findi
     name,
     status: "warn",
     detail: `${shown} ${elsewhere.length === 1 ? "points" : "point"} elsewhere`,
-    advice: "programs started here do not use Weir; `weir run -- PROGRAM` sets them for one program",
+    advice: "programs started here do not use Weir; `weir run -- PROGRAM` sets the variables for one program",
   };
 }
 

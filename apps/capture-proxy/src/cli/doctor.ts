@@ -23,7 +23,7 @@ import type { Invocation, Outcome } from "./invocation.ts";
 import { serviceHealth } from "./service-health.ts";
 import { type Terminal, visibleText } from "./terminal.ts";
 
-/** What one check found. Only `fail` makes the whole an error; `warn` may be intended; `skip` could not be looked at. */
+/** The result of one check. Only `fail` makes the command fail; `warn` may be intended; `skip` means not checked. */
 export interface Finding {
   readonly name: string;
   readonly status: "ok" | "warn" | "fail" | "skip";
@@ -32,7 +32,7 @@ export interface Finding {
   readonly advice?: string;
 }
 
-/** What is examined of what may lie elsewhere. */
+/** The files to check that may be outside the data directory. */
 type ExaminedPlaces = Pick<DataPlaces, "trafficFile" | "certificateDirectory">;
 
 /** The input of the checks. */
@@ -42,7 +42,7 @@ export interface CheckContext {
   readonly places: ExaminedPlaces;
   readonly settings: Settings | undefined;
   readonly address: ApiAddress;
-  /** The service was named; without that it is the one that would be used by itself. */
+  /** The service was specified; otherwise it is the one used by default. */
   readonly isServiceNamed: boolean;
   /** Health of the service at `address`; undefined when none responds. */
   readonly health: DetailedHealth | undefined;
@@ -70,9 +70,9 @@ const CHECKS: readonly (readonly [name: string, check: Check])[] = [
 /** Adds the flags and the action of `weir doctor`. */
 export function fillDoctor(command: Command, invocation: Invocation, outcome: Outcome): void {
   command
-    .option("--data-dir <path>", "The data directory to look at (env WEIR_DATA_DIR)")
-    .option("-d, --db-path <file>", "The traffic's database, if it is elsewhere (env WEIR_DB_PATH)")
-    .option("-c, --cert-path <directory>", "The CA's directory, if it is elsewhere (env WEIR_CERT_PATH)");
+    .option("--data-dir <path>", "The data directory to check (env WEIR_DATA_DIR)")
+    .option("-d, --db-path <file>", "Database of the traffic, if not in the data directory (env WEIR_DB_PATH)")
+    .option("-c, --cert-path <directory>", "Directory of the CA, if not in the data directory (env WEIR_CERT_PATH)");
   for (const option of globalOptions("Print the findings as one line of JSON")) command.addOption(option);
   command.action(async () => {
     outcome.exitCode = await doctor(invocation, command.optsWithGlobals());
@@ -139,7 +139,7 @@ function placesOf(flags: DoctorOptions, environment: Invocation["environment"], 
   }
 }
 
-/** A check that breaks is a finding too; the others still run. */
+/** A check that throws is a finding too; the others still run. */
 async function examined(name: string, check: Check, context: CheckContext): Promise<readonly Finding[]> {
   try {
     const found = await check(context);
@@ -162,7 +162,7 @@ function readSettings(
     const settings = loadSettings({ dataDir, environment, flags: {}, log }).configured;
     const [warning] = warnings;
     if (warning !== undefined) return { settings, finding: { name: "Settings", status: "warn", detail: warning } };
-    return { settings, finding: { name: "Settings", status: "ok", detail: "every value can be used" } };
+    return { settings, finding: { name: "Settings", status: "ok", detail: "all values are valid" } };
   } catch (error) {
     if (!(error instanceof StartupError)) throw error;
     return {
@@ -171,7 +171,7 @@ function readSettings(
         name: "Settings",
         status: "fail",
         detail: error.message,
-        advice: "mend the value; the service does not start with it",
+        advice: "correct the value; the service does not start with it",
       },
     };
   }
@@ -186,8 +186,8 @@ function checkService({ health, address }: CheckContext): Finding {
     return {
       name,
       status: "skip",
-      detail: `no Weir answers at ${shownUrl(address)}`,
-      advice: "start it with `weir serve`, or name another address with --api-url",
+      detail: `no Weir is running at ${shownUrl(address)}`,
+      advice: "start it with `weir serve`, or specify another address with --api-url",
     };
   }
   const sick = Object.entries(health.dependencies).filter(
@@ -197,13 +197,13 @@ function checkService({ health, address }: CheckContext): Finding {
     return {
       name,
       status: "fail",
-      detail: `says it is not well: ${sick.map(([part, state]) => `${part} ${state}`).join(", ")}`,
+      detail: `reports problems: ${sick.map(([part, state]) => `${part} ${state}`).join(", ")}`,
     };
   }
   return {
     name,
     status: "ok",
-    detail: `${health.version} answers at ${shownUrl(address)}, up for ${health.uptime_secs} s`,
+    detail: `${health.version} is running at ${shownUrl(address)}, up for ${health.uptime_secs} s`,
   };
 }
 
@@ -215,7 +215,7 @@ function findingLine({ name, status, detail, advice }: Finding, terminal: Termin
   return advice === undefined ? text : `${text}    ${visibleText(advice)}\n`;
 }
 
-/** Whether a port is free, or held by the service itself. The ports of a service that was named are its own affair. */
+/** Whether a port is free or used by the service itself. For a specified service, its own ports are reported. */
 async function checkPort(
   { settings, health, address, isServiceNamed }: CheckContext,
   which: "proxy" | "api",
@@ -228,7 +228,7 @@ async function checkPort(
   if (!settings) return { name, status: "skip", detail: "the settings cannot be read" };
   const [port, host] =
     which === "proxy" ? [settings.proxy_port, settings.host] : [settings.api_port, settings.api_host];
-  if (port === 0) return { name, status: "ok", detail: "the system chooses one" };
+  if (port === 0) return { name, status: "ok", detail: "a free port is selected" };
   const code = await listenProblem(port, host);
   if (code === undefined) return { name, status: "ok", detail: `${port} is free` };
   const own = health && new URL(which === "proxy" ? health.proxy_address : health.api_address);
@@ -248,7 +248,7 @@ async function checkPort(
     name,
     status: "fail",
     detail: `${hostPortText(host, port)} cannot be used (${code})`,
-    advice: `choose another with ${flag} or --host`,
+    advice: `choose another address with ${flag} or --host`,
   };
 }
 
@@ -260,29 +260,29 @@ async function listenProblem(port: number, host: string): Promise<string | undef
   return await promise;
 }
 
-/** One HTTPS request through the running proxy, step by step. That interception is off may be intended. */
+/** Tests one HTTPS request through the running proxy. Interception may be off on purpose. */
 async function checkInterception({ health, address }: CheckContext): Promise<Finding> {
   const name = "Interception";
-  if (!health) return { name, status: "skip", detail: "the service does not run" };
+  if (!health) return { name, status: "skip", detail: "the service is not running" };
   try {
     const config = (await callJson(address, configOperations.getConfig, {})).value as ProxyConfig;
     if (!config.intercept_https) {
       return {
         name,
         status: "warn",
-        detail: "is off, so HTTPS is tunnelled and not read",
-        advice: "`weir config update --intercept-https` switches it on",
+        detail: "is off: HTTPS is tunnelled",
+        advice: "run `weir config update --intercept-https` to switch it on",
       };
     }
     const { value } = await callJson(address, certOperations.testInterception, {});
     const { ok, steps } = value as { ok: boolean; steps: { name: string; ok: boolean; detail: string }[] };
-    if (ok) return { name, status: "ok", detail: "an HTTPS request through the proxy was read and answered" };
+    if (ok) return { name, status: "ok", detail: "an HTTPS request through the proxy was intercepted and completed" };
     const broken = steps.find((step) => !step.ok);
     return {
       name,
       status: "fail",
       detail: broken ? `${broken.name}: ${broken.detail}` : "the test request failed",
-      advice: "the service's log says more (WEIR_LOG=debug)",
+      advice: "see the service's log for details (WEIR_LOG=debug)",
     };
   } catch (error) {
     if (!(error instanceof ApiFailure)) throw error;

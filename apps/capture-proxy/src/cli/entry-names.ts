@@ -5,8 +5,8 @@ import type { ApiAddress } from "./api-connection.ts";
 import { CommandFailure, EXIT } from "./exit-codes.ts";
 import type { InputProperty } from "./schema-options.ts";
 
-/** How entries can be named, for the help of commands. */
-export const ENTRY_NAMES = "The id, the number in the # column (107 or #107), `last`, or the end or beginning of an id";
+/** The names of an entry, for the help of commands. */
+export const ENTRY_NAMES = "Id, number in the # column (107 or #107), `last`, or the beginning or end of an id";
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 /** A part of an id that is worth looking for; digits alone are a number. */
@@ -90,11 +90,11 @@ function only(name: string, found: readonly Row[]): string {
   if (first === undefined) {
     throw new CommandFailure(
       EXIT.failure,
-      name === "last" ? "The session has no entries" : `No entry is named ${name}`,
+      name === "last" ? "The session has no entries" : `There is no entry ${name}`,
     );
   }
   if (others.length === 0) return first.id;
   const shown = found.slice(0, SHOWN_CANDIDATES).map(({ id, seq, method, url }) => `  #${seq} ${id} ${method} ${url}`);
   const more = found.length > SHOWN_CANDIDATES ? ", and more" : "";
-  throw new CommandFailure(EXIT.failure, `${name} stands for several entries${more}:\n${shown.join("\n")}`);
+  throw new CommandFailure(EXIT.failure, `${name} matches several entries${more}:\n${shown.join("\n")}`);
 }

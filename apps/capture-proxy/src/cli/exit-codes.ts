@@ -11,7 +11,7 @@ export const EXIT = {
   addressInUse: 3,
   /** The service cannot start: a setting of the file or the environment, the data directory, a certificate. */
   cannotStart: 4,
-  /** What was asked to be told by the exit code came about: answers differ, or failed. */
+  /** The condition of `--fail-on` is met: responses differ, or requests failed. */
   differs: 5,
   notExecutable: 126,
   commandNotFound: 127,
@@ -31,5 +31,5 @@ export class CommandFailure extends Error {
 
 /** For the help of commands with `--fail-on`. */
 export const FAIL_ON_EXITS = `
-Exit codes: 0 done, 1 failed, 2 wrong usage, 5 what --fail-on names happened.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 5 condition of --fail-on met.
 `;

@@ -44,7 +44,7 @@ export function lineCount(text: string): number {
 }
 
 /** The message when the server at the address is not Weir. */
-export const NOT_THE_FEED = "What answers at /ws does not speak like Weir's live feed";
+export const NOT_THE_FEED = "The server at /ws does not speak the protocol of Weir's live feed";
 
 /** The messages of one text of the live feed, which sends them alone or several in an array. Throws for anything else. */
 export function feedMessages(text: string): readonly ServerMessage[] {

@@ -1,11 +1,11 @@
 import { Option } from "commander";
 
 /** Options that every command which talks to the service takes, before or after its name; `json` says what `--json` prints. */
-export function globalOptions(json = "Print the service's JSON instead of a table"): Option[] {
+export function globalOptions(json = "Print JSON instead of a table"): Option[] {
   return [
-    new Option("--api-url <url>", "The service to talk to (default http://127.0.0.1:3001; env WEIR_API_URL)"),
+    new Option("--api-url <url>", "URL of the service (default http://127.0.0.1:3001; env WEIR_API_URL)"),
     new Option("--json", json),
-    new Option("--timeout <seconds>", "How long to wait for an answer (default 30; env WEIR_TIMEOUT)"),
+    new Option("--timeout <seconds>", "Seconds to wait for a response (default 30; env WEIR_TIMEOUT)"),
   ];
 }
 

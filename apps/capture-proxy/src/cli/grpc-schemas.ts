@@ -13,15 +13,13 @@ import type { Invocation } from "./invocation.ts";
 import { present } from "./present.ts";
 import { writeJson } from "./terminal.ts";
 
-/** A folder with more files was hardly meant. */
+/** A folder with more files is probably a mistake. */
 const MAX_FILES = 500;
 
 /** Adds `weir grpc schemas` with its subcommands. */
 export function addGrpcSchemaCommands(group: Command, invocation: Invocation): void {
-  const schemas = group
-    .command("schemas")
-    .summary("Schemas that messages are decoded with: list, add, reflect, remove");
-  schemas.description("Schemas that messages are decoded with. Of several that know a method, the newest counts.");
+  const schemas = group.command("schemas").summary("Schemas to decode messages: list, add, reflect, remove");
+  schemas.description("Schemas to decode messages. If several have a method, the newest is used.");
   const show = async (command: Command, operation: Operation, input: ApiRequest): Promise<void> => {
     const flags = command.optsWithGlobals<GlobalFlags>();
     const { text, value } = await callJson(apiAddress(flags, invocation.environment), operation, input);
@@ -40,19 +38,19 @@ export function addGrpcSchemaCommands(group: Command, invocation: Invocation): v
 
   const added = add("add", "Add .proto files, folders of them, or one descriptor set");
   added
-    .argument("<files...>", "Files; a folder stands for all .proto files below it, by their paths in it")
-    .option("-n, --name <name>", "What it is called; without one the name of the first file")
-    .addHelpText("after", "\nImports are looked for among the files that are given, and the well-known ones.\n")
+    .argument("<files...>", "Files; a folder adds all .proto files below it")
+    .option("-n, --name <name>", "Name of the schema. Default: the name of the first file")
+    .addHelpText("after", "\nImports are resolved among the given files and the well-known ones.\n")
     .action(async (files: readonly string[]) => {
       const { name } = added.opts<{ name?: string }>();
       const body = { ...(await readSchemaFiles(files)), ...(name === undefined ? {} : { name }) };
       await show(added, grpcOperations.addGrpcSchema, { body });
     });
 
-  const reflected = add("reflect", "Ask a server for its schema by server reflection");
+  const reflected = add("reflect", "Get a server's schema by server reflection");
   reflected
     .argument("<url>", "https://host:port, or http://host:port for a server without TLS")
-    .option("-n, --name <name>", "What it is called; without one the server's name")
+    .option("-n, --name <name>", "Name of the schema. Default: the server's name")
     .action(async (url: string) => {
       const { name } = reflected.opts<{ name?: string }>();
       await show(reflected, grpcOperations.reflectGrpcSchema, {
@@ -76,11 +74,11 @@ async function readSchemaFiles(paths: readonly string[]): Promise<NewGrpcSchema>
       throw new CommandFailure(EXIT.failure, `Cannot read ${path}: ${(error as Error).message}`, { cause: error });
     }
   }
-  if (files.length > MAX_FILES) throw new CommandFailure(EXIT.usage, `These are more than ${MAX_FILES} files`);
+  if (files.length > MAX_FILES) throw new CommandFailure(EXIT.usage, `At most ${MAX_FILES} files can be added at once`);
   const [first] = files;
-  if (first === undefined) throw new CommandFailure(EXIT.usage, "There are no .proto files there");
+  if (first === undefined) throw new CommandFailure(EXIT.usage, "No .proto files found");
   if (files.every(({ name }) => name.endsWith(".proto"))) return { files };
-  if (files.length > 1) throw new CommandFailure(EXIT.usage, "A descriptor set is added alone");
+  if (files.length > 1) throw new CommandFailure(EXIT.usage, "A descriptor set cannot be combined with other files");
   return { descriptor_set: first.base64, name: first.name };
 }
 

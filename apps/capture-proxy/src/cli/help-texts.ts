@@ -1,11 +1,11 @@
 /** Shown below the options of `weir serve --help`. */
 export const SERVE_HELP = `
-Every setting can be given, from weakest to strongest, in <data dir>/config.json, as an environment variable
-(WEIR_… or SERVICE_…), or as a flag. "weir config describe" shows each value and where it came from.
+Every setting can be given in <data dir>/config.json, as an environment variable (WEIR_… or SERVICE_…), or as a flag;
+later ones take precedence. "weir config describe" shows each value and its source.
 
 Other environment variables:
   WEIR_DATA_DIR     the data directory
-  WEIR_WEB_DIR      a built web UI to serve instead of the own one
+  WEIR_WEB_DIR      a built web UI to serve instead of the included one
   WEIR_LOG          log level: off, error, warn, info, debug, trace, or weir=debug,info (RUST_LOG is read too)
   NO_COLOR          no colours
 
@@ -21,9 +21,9 @@ Exit codes: 0 stopped, 1 failed, 2 wrong usage, 3 address in use, 4 cannot start
 
 /** Shown below the options of `weir run --help`. */
 export const RUN_HELP = `
-The program gets variables that make curl, wget, git, Node, Python, Ruby, Go, Rust, Java, Deno and others use the proxy
-and trust its CA, on top of what they trust already. Its standard streams and its exit code are its own.
-With every flag of "weir serve" that is a setting, the run gets a proxy of its own with that setting.
+Environment variables make curl, wget, git, Node, Python, Ruby, Go, Rust, Java, Deno and others use the proxy and trust
+its CA, in addition to the CAs that they already trust. Standard streams and exit code are those of the program.
+With any setting of "weir serve" as a flag, the run gets its own proxy with that setting.
 
 Examples:
   weir run -- curl https://example.com
@@ -31,12 +31,12 @@ Examples:
   weir run --har calls.har -- python3 script.py
   weir run --session "login flow" -- ./app
 
-Exit codes: the program's; 128 + n when signal n ended it or the run itself; 127 not found, 126 cannot be run. Ours are
-also 2 wrong usage, 3 address in use, 4 when the capture cannot start, 1 when it or the HAR file failed.
+Exit codes: the program's; 128 + n if signal n ended it or the run; 127 not found, 126 cannot be run; 1 the capture or
+the HAR file failed, 2 wrong usage, 3 address in use, 4 the capture cannot start.
 `;
 
 /** Shown below the options of commands that take a query. */
 export const QUERY_TIMES = `
-Times in a query are UTC unless they name their zone: since:2026-11-21T10:05 or since:2026-11-21T11:05+01:00. Tables show
-local times with their zone, as they can be put into a query; since:10m is ten minutes ago.
+Times in a query are UTC unless they include a zone: since:2026-11-21T10:05 or since:2026-11-21T11:05+01:00. Tables show
+local times with their zone, which can be used in queries; since:10m is ten minutes ago.
 `;

@@ -23,13 +23,13 @@ const POLL_MS = 500;
 
 /** Adds `weir logs tail`. */
 export function addLogsTailCommand(group: Command, invocation: Invocation, outcome: Outcome): void {
-  const summary = "Print the last lines of the log file, and with -f what follows";
+  const summary = "Print the last lines of the log file, and with -f new ones";
   const command = group
     .command("tail")
     .summary(summary)
-    .description(`${summary}. Following goes on over rotations and restarts; Ctrl+C ends it.`)
-    .addOption(new Option("-n, --lines <count>", "How many lines to show first").default(10).argParser(lineCount))
-    .option("-f, --follow", "Go on with new lines as they come");
+    .description(`${summary}. Continues across rotations and restarts of the service; Ctrl+C stops.`)
+    .addOption(new Option("-n, --lines <count>", "Number of lines to show first").default(10).argParser(lineCount))
+    .option("-f, --follow", "Print new lines as they are written");
   for (const option of globalOptions().filter(({ long }) => long !== "--json")) command.addOption(option);
   command.action(async () => {
     outcome.exitCode = await tail(invocation, command.optsWithGlobals());

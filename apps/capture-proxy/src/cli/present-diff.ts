@@ -5,10 +5,10 @@ import { visibleText } from "./terminal.ts";
 import type { Terminal } from "./terminal.ts";
 
 const MAX_VALUE_CHARACTERS = 200;
-/** More changes than these are for programs; `--json` has them. */
+/** Limit of the output for people; `--json` has all. */
 const MAX_CHANGES = 100;
 
-/** A comparison for people: what differs, line by line, and nothing of what does not. */
+/** A comparison for people: only the differences, line by line. */
 export function presentDiff(diff: EntryDiff, terminal: Terminal): string {
   const lines = new Lines(terminal);
   lines.change("method", diff.method);
@@ -19,18 +19,18 @@ export function presentDiff(diff: EntryDiff, terminal: Terminal): string {
   lines.change("failure", diff.failure);
   lines.headers("field", diff.response_headers.changed);
   lines.body("body", diff.response_body);
-  const verdict = hasIgnored(diff) ? "The same, but for what may differ" : "The same";
+  const verdict = hasIgnored(diff) ? "Identical except for ignored differences" : "Identical";
   if (diff.same) lines.add(terminal.style("green", verdict));
   const ignored = [...diff.request_headers.ignored, ...diff.response_headers.ignored].map(({ name }) => name);
   if (ignored.length > 0) lines.add(terminal.style("dim", visibleText(`ignored: ${[...new Set(ignored)].join(", ")}`)));
   const { duration } = diff.timings;
   if (duration?.left !== null && duration?.right !== null && duration !== undefined) {
-    lines.add(terminal.style("dim", `took ${durationText(duration.left)}, now ${durationText(duration.right)}`));
+    lines.add(terminal.style("dim", `duration: ${durationText(duration.left)} → ${durationText(duration.right)}`));
   }
   return lines.text;
 }
 
-/** Whether anything differs that may. */
+/** Whether there are ignored differences. */
 function hasIgnored({ request_headers, response_headers, request_body, response_body }: EntryDiff): boolean {
   if (request_headers.ignored.length + response_headers.ignored.length > 0) return true;
   return [request_body, response_body].some(({ ignored_changes: changes = 0 }) => changes > 0);
@@ -48,7 +48,7 @@ class Lines {
     this.text += `${line}\n`;
   }
 
-  /** One value that became another. */
+  /** Writes a changed value. */
   change(name: string, change: EntryDiff["status"]): void {
     if (change === null) return;
     this.#removed(`${name}: ${change.left ?? "none"}`);

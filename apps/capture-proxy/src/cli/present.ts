@@ -93,12 +93,12 @@ const GRPC_TABLES: Readonly<Record<string, readonly WideColumn<never>[]>> = {
   GrpcSchema: schemas,
 };
 
-/** How much of a body a person gets to see; `weir traffic body` gives all of it. */
+/** Limit of a body in the output; `weir traffic body` prints all of it. */
 const SHOWN_BODY_CHARACTERS = 16_384;
 
 const CLIENT_CERTIFICATE_TEXTS = {
   sent: " (client certificate sent)",
-  none: " (asks for a client certificate; none is set)",
+  none: " (client certificate requested; none configured)",
 } as const;
 
 const statusStyle = (status: number | undefined): "green" | "cyan" | "yellow" | "red" | undefined => {
@@ -164,7 +164,7 @@ const runs: readonly WideColumn<Run>[] = [
 const blocklist: readonly WideColumn<BlockEntry>[] = [
   { title: "On", text: (row) => (row.enabled ? "yes" : "no") },
   { title: "Pattern", text: (row) => row.pattern, shrinksTo: 12 },
-  { title: "Answer", text: (row) => String(row.status_code), align: "right" },
+  { title: "Response", text: (row) => String(row.status_code), align: "right" },
   { title: "Hits", text: (row) => String(row.hit_count), align: "right" },
   { title: "Note", text: (row) => row.note ?? "", shrinksTo: 8, fromColumns: 100 },
   { title: "Id", text: (row) => row.id },
@@ -229,7 +229,7 @@ export const tableNames: readonly string[] = Object.keys(TABLES);
 
 const LOG_SCHEMAS: ReadonlySet<string> = new Set(["LogStatus", "LogRotated", "LogsChanged"]);
 
-/** An answer for people. `rowSchema` is the `$id` of the rows of a list or of the object, where it has one. */
+/** A response for people. `schemaId` is the `$id` of the rows of a list or of the object, if it has one. */
 export function present(value: unknown, schemaId: string | undefined, terminal: Terminal): string {
   if (Array.isArray(value)) return presentList(value, schemaId, terminal);
   if (typeof value !== "object" || value === null || isNumeric(value)) return `${valueText(value)}\n`;
@@ -239,7 +239,7 @@ export function present(value: unknown, schemaId: string | undefined, terminal: 
 }
 
 function presentList(rows: readonly unknown[], schemaId: string | undefined, terminal: Terminal): string {
-  if (rows.length === 0) return terminal.isTty ? `${terminal.style("dim", "Nothing there")}\n` : "";
+  if (rows.length === 0) return terminal.isTty ? `${terminal.style("dim", "No items")}\n` : "";
   const columns = (schemaId === undefined ? undefined : TABLES[schemaId]) as readonly WideColumn<unknown>[] | undefined;
   const wide = columns ?? genericColumns(rows);
   return renderTable(
@@ -278,7 +278,7 @@ function pairsOf(value: object, prefix: string): [string, string][] {
   });
 }
 
-/** More than these are for programs; `--json` has them. */
+/** Limit of the output for people; `--json` has all. */
 const SHOWN_OBJECTS = 20;
 
 function objectLines(items: readonly unknown[]): string {
@@ -330,11 +330,12 @@ function facts(entry: TrafficEntry): [string, string][] {
     ["Client", entry.client_addr],
     ["Server", entry.server_addr],
     ["TLS", tlsText(entry)],
-    ["Answered by", entry.source === "upstream" ? null : entry.source],
+    ["Answered by", entry.source === "slice" ? "Weir" : null],
+    ["Source", entry.source === "import" ? "import" : null],
     ["Note", entry.notes],
     ...entry.trace.map((step): [string, string] => ["Rule", stepText(step)]),
-    ["Request was", requestWas(entry)],
-    ["Answer was", originalResponseText(entry)],
+    ["Original request", requestWas(entry)],
+    ["Original response", originalResponseText(entry)],
   ];
   return rows.filter((row): row is [string, string] => row[1] !== null && row[1] !== undefined && row[1] !== "");
 }
@@ -385,38 +386,38 @@ function bodyText(data: RequestData | ResponseData, side: string, id: string, te
   const remark = (text: string): string => `\n${terminal.style("dim", `[${text}]`)}\n`;
   if (data.body_state === "not_stored") return remark(`body of ${size}, not stored`);
   if (data.body === null) return remark(`body of ${size}: ${more}`);
-  if (data.body_encoding === "base64") return remark(`${size} that are no text: ${more} -o FILE`);
+  if (data.body_encoding === "base64") return remark(`${size}, not text: ${more} -o FILE`);
   const shown = visibleText(data.body.slice(0, SHOWN_BODY_CHARACTERS).replaceAll("\r\n", "\n"), true);
   const isCut = data.body.length > SHOWN_BODY_CHARACTERS;
   const end = isCut
-    ? remark(`cut; all of it: ${more}`)
+    ? remark(`shortened; complete body: ${more}`)
     : data.body_state === "truncated"
       ? remark(`stored up to ${sizeText(data.body_stored_size)} of ${size}`)
       : "\n";
   return `\n${shown}${end}`;
 }
 
-/** How a call ended, or how far it is. */
+/** The status of a completed call, or its state. */
 function callStatus({ state, status_code: code, status_name: name, failure }: GrpcStream): string {
   if (state !== "closed") return state;
   if (code !== null) return name ?? String(code);
-  return failure === null ? "no status" : "broken off";
+  return failure === null ? "no status" : "interrupted";
 }
 
 function frameType({ is_trailer: isTrailer, decoded }: GrpcFrame): string {
   return isTrailer ? "trailers" : (decoded?.message_type ?? "");
 }
 
-/** The log's status for people: what is in force, how writing goes, and the files. Works for a rotation's answer too. */
+/** The log's status for people: what is in force, how writing goes, and the files. Also shows the response to a rotation. */
 function presentLogStatus(status: LogStatus & { readonly rotated_to?: string }, terminal: Terminal): string {
   const { current_file: file, async, debug_logging: debug, traffic_events: events, restart_pending: pending } = status;
   const overridden = Object.entries(status.overridden_by).map(([name, by]) => `${name} by ${by}`);
   const pairs: [string, string][] = [
-    ["put away", status.rotated_to ?? ""],
-    ["file", file === null ? "none; standard output alone" : `${file.path} (${sizeText(file.size_bytes)})`],
+    ["rotated to", status.rotated_to ?? ""],
+    ["file", file === null ? "none; standard output only" : `${file.path} (${sizeText(file.size_bytes)})`],
     ["problem", status.problem ?? ""],
     ["new file", `${rotationText(status.rotation)}, at most ${status.max_file_size_mb} MiB`],
-    ["kept", `${status.archived_count} of at most ${status.max_files} old files`],
+    ["kept", `${status.archived_count} of at most ${status.max_files} rotated files`],
     ["form", `${status.json_format ? "JSON lines" : "text"}, level ${status.verbosity}`],
     ["after a restart", pending.join(", ")],
     ["overridden", overridden.join(", ")],
@@ -431,7 +432,7 @@ function presentLogStatus(status: LogStatus & { readonly rotated_to?: string }, 
   const table = renderTable(
     status.archived_files,
     [
-      { title: "Old file", text: (row) => row.name },
+      { title: "Rotated file", text: (row) => row.name },
       { title: "Size", text: (row) => sizeText(row.size_bytes), align: "right" },
       { title: "Last line", text: (row) => timeText(row.modified) },
     ],

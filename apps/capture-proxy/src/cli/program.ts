@@ -10,25 +10,25 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
   { slice: "traffic", summary: "List, search, follow and import captured traffic" },
   { slice: "streams", summary: "WebSockets, event streams, JSON streams and gRPC calls, message by message" },
   { slice: "sessions", summary: "Capture sessions: named sets of entries" },
-  { slice: "runs", summary: "Programs with a proxy and a session of their own (see `weir run`)" },
-  { slice: "export", summary: "HAR files and command lines that repeat a request" },
-  { slice: "capture", summary: "Recording or passing through" },
+  { slice: "runs", summary: "Programs with their own proxy and session (see `weir run`)" },
+  { slice: "export", summary: "Export HAR files, and requests as commands or code" },
+  { slice: "capture", summary: "Switch recording on or off" },
   { slice: "config", summary: "Settings of the running service" },
-  { slice: "mirror", summary: "Bodies of answers as files, while they pass" },
-  { slice: "autosave", summary: "Snapshots of the active session, made by themselves" },
-  { slice: "replay", summary: "Send requests again, once or many times, and compare the answers" },
-  { slice: "breakpoints", summary: "Exchanges that wait for a decision, and what makes them wait" },
-  { slice: "rewrites", summary: "Changes to requests and answers on their way" },
-  { slice: "mocks", summary: "Answers given instead of the origins'" },
-  { slice: "blocklist", summary: "Hosts that are refused" },
-  { slice: "throttle", summary: "A slower line: bandwidth, latency, loss" },
-  { slice: "ws-traffic", alias: "ws", summary: "Messages of WebSocket connections, and rules for them" },
-  { slice: "logs", summary: "The log: its files, what goes into it, and its last lines" },
-  { slice: "upstream", summary: "The proxy that Weir itself goes through" },
-  { slice: "grpc", summary: "gRPC calls, their messages, and schemas to decode them" },
-  { slice: "persistence", summary: "All rules in one document, to keep or to take elsewhere" },
-  { slice: "focus", summary: "Hosts to look at" },
-  { slice: "cert", summary: "The CA of the running service" },
+  { slice: "mirror", summary: "Write response bodies to files as they pass" },
+  { slice: "autosave", summary: "Automatic session snapshots" },
+  { slice: "replay", summary: "Resend requests, once or many times, and compare the responses" },
+  { slice: "breakpoints", summary: "Pause requests and responses to edit or drop them" },
+  { slice: "rewrites", summary: "Change requests and responses" },
+  { slice: "mocks", summary: "Respond to requests instead of the origin" },
+  { slice: "blocklist", summary: "Block hosts" },
+  { slice: "throttle", summary: "Simulate slow networks: bandwidth, latency, loss" },
+  { slice: "ws-traffic", alias: "ws", summary: "WebSocket messages, and rules for them" },
+  { slice: "logs", summary: "Configure, rotate and follow the log" },
+  { slice: "upstream", summary: "Test the upstream proxy" },
+  { slice: "grpc", summary: "gRPC calls and messages, and schemas to decode them" },
+  { slice: "persistence", summary: "Export, import, save and restore all rules" },
+  { slice: "focus", summary: "Highlight hosts" },
+  { slice: "cert", summary: "CA certificate of the running service" },
   { slice: "metrics", summary: "Health, counters and performance" },
 ];
 
@@ -98,7 +98,7 @@ const COMMANDS: readonly LazyCommand[] = [
   },
   {
     name: "ca",
-    summary: "The CA in the data directory: export, import, renew, how to trust it",
+    summary: "CA in the data directory: export, import, renew, install",
     fill: async (command, invocation, outcome) => {
       const { addCaCommands } = await import("./ca.ts");
       addCaCommands(command, invocation, outcome);
@@ -202,13 +202,13 @@ function pointToHelp(command: Command, path: string): void {
 
 const TOP_HELP = `
 Examples:
-  weir                                  start, with what the configuration says
+  weir                                  start with the current configuration
   weir run -- npm test                  capture what one program sends
-  weir traffic list -q "status:5xx"     look at what was captured
-  weir export har -o traffic.har        take it along
-  weir doctor                           find out why something does not work
+  weir traffic list -q "status:5xx"     list captured traffic
+  weir export har -o traffic.har        export captured traffic
+  weir doctor                           diagnose problems
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 address in use, 4 cannot start, 5 what --fail-on names happened.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 address in use, 4 cannot start, 5 condition of --fail-on met.
 `;
 
 function helpWidth(columns: number): number {

@@ -28,23 +28,19 @@ export interface DiffFlags {
 /** Adds the flags of modifications and variables. */
 export function addModificationOptions(command: Command): void {
   command
-    .option("--url <url>", "Send it there instead; Host follows")
-    .option("-X, --method <method>", "Another method")
+    .option("--url <url>", "New URL; Host is adjusted")
+    .option("-X, --method <method>", "New method")
+    .addOption(repeated("-H, --set-header <field>", "`Name: value` to add, or to replace by name; repeatable", field))
+    .addOption(repeated("--remove-header <name>", "A field to remove; repeatable", String))
+    .option("--text <text>", "New body")
+    .option("--body-file <file>", "New body, from a file")
+    .option("--follow-redirects", "Follow redirects")
     .addOption(
-      repeated("-H, --set-header <field>", "`Name: value` to add, or to replace by name; may be repeated", field),
-    )
-    .addOption(repeated("--remove-header <name>", "A field to leave out; may be repeated", String))
-    .option("--text <text>", "Another body")
-    .option("--body-file <file>", "Another body, from a file")
-    .option("--follow-redirects", "Go where redirects lead")
-    .addOption(
-      new Option("--max-redirects <count>", "Most redirects to follow (default 10)").argParser(
+      new Option("--max-redirects <count>", "Maximum number of redirects (default 10)").argParser(
         wholeNumber(0, REPLAY_LIMITS.redirects),
       ),
     )
-    .addOption(
-      repeated("--var <name=value>", "A value for `{{name}}` in URL, fields and body; may be repeated", variable),
-    );
+    .addOption(repeated("--var <name=value>", "Value for `{{name}}` in URL, fields and body; repeatable", variable));
 }
 
 /** Adds the flags of comparisons. */
@@ -53,14 +49,12 @@ export function addDiffOptions(command: Command): void {
     .addOption(
       repeated(
         "--ignore-header <name>",
-        "A field that may differ, `*` for any characters; replaces the usual ones (Date and the like); may be repeated",
+        "A header field to ignore, `*` for any characters; replaces the defaults (Date and similar ones); repeatable",
         String,
       ),
     )
-    .addOption(
-      repeated("--ignore-path <path>", "A place in JSON bodies that may differ: `$..id`; may be repeated", String),
-    )
-    .option("--shape", "Compare only members and types of JSON bodies, not values");
+    .addOption(repeated("--ignore-path <path>", "A path in JSON bodies to ignore, such as `$..id`; repeatable", String))
+    .option("--shape", "Compare only the structure of JSON bodies (members and types), not values");
 }
 
 /** An option that may be given several times; its value is a list. */
@@ -83,7 +77,7 @@ function variable(text: string): [string, string] {
   return [text.slice(0, equals), text.slice(equals + 1)];
 }
 
-/** Reads a whole number within bounds; commander tells the rest. */
+/** Reads a whole number within bounds. */
 export function wholeNumber(least: number, most: number): (text: string) => number {
   return (text) => {
     const value = Number(text);
@@ -99,7 +93,7 @@ export function modificationsOf(flags: ModificationFlags): {
 } {
   const { url, method, setHeader, removeHeader, followRedirects, maxRedirects } = flags;
   if (flags.text !== undefined && flags.bodyFile !== undefined) {
-    throw new CommandFailure(EXIT.usage, "--text and --body-file both say what the body is: give one of them");
+    throw new CommandFailure(EXIT.usage, "--text and --body-file exclude each other");
   }
   const body = flags.bodyFile === undefined ? flags.text : fileText(flags.bodyFile);
   return {

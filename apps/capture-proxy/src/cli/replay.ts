@@ -42,16 +42,16 @@ export function addReplayCommands(group: Command, invocation: Invocation, outcom
 }
 
 function addRun(group: Command, invocation: Invocation, outcome: Outcome): void {
-  const summary = "Send a saved request, or that of a captured entry, again";
-  const command = group.command("run").summary(summary).description(`${summary} and show the answer.`);
+  const summary = "Resend a saved request, or that of a captured entry";
+  const command = group.command("run").summary(summary).description(`${summary}, and show the response.`);
   command.argument("<id>", "The id of a saved request, or an entry: its number (107), `last` or id");
   addModificationOptions(command);
-  command.option("--diff", "Compare the answer with that of the original entry");
+  command.option("--diff", "Compare the response with that of the original entry");
   addDiffOptions(command);
   command.addOption(
     new Option(
       "--fail-on <what>",
-      "Exit with 5 when the answer differs from the original's (change), its status does (status), or there is none or one of 400 and above (error)",
+      "Exit with 5 if the response differs from the original (change), its status does (status), or the request failed or got a status of 400 or above (error)",
     ).choices(["change", "status", "error"]),
   );
   for (const option of globalOptions()) command.addOption(option);
@@ -88,20 +88,26 @@ function isFailure({ response, diff }: ReplayResult, failOn: FailOn | undefined)
 }
 
 function addBatch(group: Command, invocation: Invocation, outcome: Outcome): void {
-  const summary = "Send a request many times and count what comes";
-  const command = group.command("batch").summary(summary).description(`${summary}. Ctrl+C calls it off.`);
+  const summary = "Send a request many times and summarize the responses";
+  const command = group.command("batch").summary(summary).description(`${summary}. Ctrl+C cancels.`);
   const { iterations, concurrency, delayMs } = REPLAY_LIMITS;
   command
     .argument("<id>", "The id of a saved request, or an entry: its number (107), `last` or id")
-    .addOption(new Option("-n, --iterations <count>", "How often").default(1).argParser(wholeNumber(1, iterations)))
     .addOption(
-      new Option("-c, --concurrency <count>", "How many at once").default(1).argParser(wholeNumber(1, concurrency)),
+      new Option("-n, --iterations <count>", "Number of requests").default(1).argParser(wholeNumber(1, iterations)),
     )
     .addOption(
-      new Option("--delay-ms <ms>", "Pause before each but the first ones").argParser(wholeNumber(0, delayMs)),
+      new Option("-c, --concurrency <count>", "Number of concurrent requests")
+        .default(1)
+        .argParser(wholeNumber(1, concurrency)),
+    )
+    .addOption(
+      new Option("--delay-ms <ms>", "Delay before each request after the first ones").argParser(
+        wholeNumber(0, delayMs),
+      ),
     );
   addModificationOptions(command);
-  command.addOption(new Option("--fail-on <what>", "Exit with 5 when a request got no answer").choices(["error"]));
+  command.addOption(new Option("--fail-on <what>", "Exit with 5 if a request got no response").choices(["error"]));
   for (const option of globalOptions()) command.addOption(option);
   command.addHelpText("after", FAIL_ON_EXITS);
   command.action(async (id: string) => {
@@ -132,7 +138,7 @@ interface BatchFlags {
   readonly failOn?: "error";
 }
 
-/** Asks for a batch until it is over; an interrupt calls it off. */
+/** Polls a batch until it is over; an interrupt cancels it. */
 async function followed(address: ApiAddress, id: string, { stderr }: Invocation): Promise<ReplayBatch> {
   let isCancelling = false;
   const onInterrupt = (): void => {
@@ -169,14 +175,14 @@ function progressOf({ total, iterations, failed }: ReplayBatch): string {
   return failed > 0 ? `${share}, ${failed} failed` : share;
 }
 
-/** A replay for people: what came of it, then the differences where it was compared, otherwise the answer's text. */
+/** A replay for people: its outcome, then the differences if it was compared, otherwise the response body. */
 function presentReplay(result: ReplayResult, terminal: Terminal): string {
   const { response, redirects } = result;
   const pairs: [string, string][] = [
     ["request", `${result.request.method} ${result.request.url}`],
     ...redirects.map(({ status_code: status, url }): [string, string] => ["redirect", `${status} from ${url}`]),
-    ["answer", response === null ? `none: ${result.error ?? ""}` : statusText(response)],
-    ["took", durationText(result.duration_ms)],
+    ["response", response === null ? `none: ${result.error ?? ""}` : statusText(response)],
+    ["duration", durationText(result.duration_ms)],
     ["size", response === null ? "" : sizeText(response.body_size)],
     ["entry", result.entry_id ?? "not captured"],
   ];
@@ -188,7 +194,7 @@ function presentReplay(result: ReplayResult, terminal: Terminal): string {
   const body = response?.body ?? null;
   if (body === null) return head;
   const isBytes = response?.body_encoding === "base64";
-  return `${head}\n${isBytes ? terminal.style("dim", "The body is no text: see --json") : shownBody(body, terminal)}\n`;
+  return `${head}\n${isBytes ? terminal.style("dim", "The body is not text: see --json") : shownBody(body, terminal)}\n`;
 }
 
 function statusText({ status_code: status, status_message: message }: ResponseData): string {
@@ -204,7 +210,7 @@ export function presentBatch(batch: ReplayBatch, terminal: Terminal): string {
   const statuses = Object.entries(batch.statuses).map(([status, count]) => `${status} (${count})`);
   const pairs: [string, string][] = [
     ["batch", batch.id],
-    ["sent", `${batch.total} of ${batch.iterations}, ${batch.succeeded} answered, ${batch.failed} failed`],
+    ["sent", `${batch.total} of ${batch.iterations}, ${batch.succeeded} with a response, ${batch.failed} failed`],
     ["statuses", statuses.join(", ")],
     ["fastest", durationText(batch.min_ms)],
     ["average", durationText(batch.avg_ms)],

@@ -77,10 +77,10 @@ const rewrites: readonly WideColumn<RewriteRule>[] = [
 ];
 
 const mocks: readonly WideColumn<MockRule>[] = [
-  { title: "On", text: (row) => (row.expired ? "over" : row.enabled ? "yes" : "no") },
+  { title: "On", text: (row) => (row.expired ? "expired" : row.enabled ? "yes" : "no") },
   name,
   matches,
-  { title: "Answers", text: (row) => responseText(row), shrinksTo: 8 },
+  { title: "Response", text: (row) => responseText(row), shrinksTo: 8 },
   { title: "Tags", text: (row) => row.tags.join(", "), shrinksTo: 6, fromColumns: 130 },
   priority,
   hits,
@@ -121,7 +121,7 @@ const mockHits: readonly WideColumn<MockHit>[] = [
   { title: "Method", text: (row) => row.request_method },
   { title: "Status", text: (row) => String(row.response_status), align: "right" },
   { title: "URL", text: (row) => row.request_url, shrinksTo: 18, cut: "middle" },
-  { title: "Took", text: (row) => durationText(row.response_time_ms), align: "right" },
+  { title: "Duration", text: (row) => durationText(row.response_time_ms), align: "right" },
   { title: "Mock", text: (row) => row.mock_id, fromColumns: 120 },
 ];
 
@@ -139,7 +139,7 @@ const replays: readonly WideColumn<ReplayResult>[] = [
   { title: "Method", text: (row) => row.request.method },
   { title: "Status", text: (row) => (row.response ? String(row.response.status_code) : (row.error_code ?? "failed")) },
   { title: "URL", text: (row) => row.request.url, shrinksTo: 18, cut: "middle" },
-  { title: "Took", text: (row) => durationText(row.duration_ms), align: "right" },
+  { title: "Duration", text: (row) => durationText(row.duration_ms), align: "right" },
   { title: "Entry", text: (row) => row.entry_id ?? "", fromColumns: 150 },
   id,
 ];
@@ -155,10 +155,10 @@ const batches: readonly WideColumn<ReplayBatch>[] = [
   id,
 ];
 
-/** A rule to begin with, of whatever kind. */
+/** Templates of rules of any kind. */
 const templates: readonly WideColumn<{ readonly name: string; readonly description: string }>[] = [
   name,
-  { title: "What it does", text: (row) => row.description, shrinksTo: 20 },
+  { title: "Description", text: (row) => row.description, shrinksTo: 20 },
 ];
 
 const misses: readonly WideColumn<MockMiss>[] = [

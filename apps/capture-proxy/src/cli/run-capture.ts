@@ -48,7 +48,7 @@ export interface Capture {
   end(): Promise<void>;
 }
 
-/** How long a service that may or may not run gets to answer. */
+/** How long to wait for a service that may not be running. */
 const PROBE_MS = 2000;
 /** Connections of a program that has ended need no more than a moment. */
 const STOP_MS = 1000;

@@ -33,7 +33,7 @@ const X509_CERTIFICATE = "1.2.840.113549.1.9.22.1";
 
 const FRIENDLY_NAME = "1.2.840.113549.1.9.20";
 
-/** Java takes a certificate without a key for trusted only if it carries this attribute. */
+/** Java trusts a certificate without a key only if it has this attribute. */
 const TRUSTED_KEY_USAGE = "2.16.840.1.113894.746875.1.1";
 
 const ANY_EXTENDED_KEY_USAGE = "2.5.29.37.0";
@@ -59,7 +59,7 @@ const SYSTEM_BUNDLES = [
   "/etc/ssl/cert.pem",
 ];
 
-/** What `weir run` was asked for. */
+/** The options of `weir run`. */
 export interface RunOptions {
   readonly apiUrl?: string;
   readonly timeout?: string;
@@ -79,15 +79,15 @@ export function addRunOptions(command: Command): void {
     .passThroughOptions()
     .option(
       "--api-url <url>",
-      "The service to capture with, if it runs (default http://127.0.0.1:3001; env WEIR_API_URL)",
+      "URL of the service to capture with, if it is running (default http://127.0.0.1:3001; env WEIR_API_URL)",
     )
-    .option("--timeout <seconds>", "How long to wait for that service (default 30; env WEIR_TIMEOUT)")
-    .option("--isolated", "Start a proxy for this run alone even if one is running")
-    .option("--data-dir <path>", "Keep what the proxy of this run captures in this directory; implies --isolated")
-    .option("--session <name>", "Name of the session that holds what this run captured")
-    .option("--har <file>", "Write what this run captured as HAR")
+    .option("--timeout <seconds>", "Seconds to wait for a response of that service (default 30; env WEIR_TIMEOUT)")
+    .option("--isolated", "Start a separate proxy for this run, even if a service is running")
+    .option("--data-dir <path>", "Directory for the captured traffic; implies --isolated")
+    .option("--session <name>", "Name of the session for the captured traffic")
+    .option("--har <file>", "Write the captured traffic as HAR")
     .option("--summary", "Print a table of the exchanges on standard error at the end")
-    .option("--direct <hosts>", "Comma list of hosts that are reached without the proxy");
+    .option("--direct <hosts>", "Comma list of hosts that bypass the proxy");
   addSettingOptions(command);
   for (const option of command.options) if (!SHOWN.has(option.long ?? "")) option.hidden = true;
 }
@@ -147,7 +147,7 @@ async function captured(invocation: Invocation, command: Command, signals: RunSi
   }
 }
 
-/** Said before the program runs, not after an hour of it. */
+/** Checked before the program runs, not after an hour of it. */
 function refuseUnwritable(path: string): void {
   try {
     accessSync(dirname(resolve(path)), constants.W_OK);
@@ -156,16 +156,16 @@ function refuseUnwritable(path: string): void {
   }
 }
 
-/** As early: with capture off there will be nothing to report. */
+/** Also reported early: with capture off nothing is recorded. */
 async function sayWhatIsNotRecorded({ address }: Capture, { stderr }: Invocation, signal: AbortSignal): Promise<void> {
   const { value } = await callJson(address, captureOperations.getCapture, { signal });
   if ((value as CaptureStatus).mode !== "passthrough") return;
   stderr.write(
-    `weir: Capture is off, so what the program sends is not recorded: \`weir capture enable --api-url ${shownUrl(address)}\` switches it on\n`,
+    `weir: Capture is off, so the program's traffic is not recorded; switch it on with \`weir capture enable --api-url ${shownUrl(address)}\`\n`,
   );
 }
 
-/** The program's own result is not lost because its record could not be written: the sentence goes to standard error. */
+/** A failed report does not change the program's exit code; the error goes to standard error. */
 async function report(
   capture: Capture,
   options: RunOptions,
@@ -176,12 +176,12 @@ async function report(
     await reportRun(capture, options, invocation, signal);
   } catch (error) {
     if (options.har !== undefined || signal.aborted) throw error;
-    // What there is to take back is asked of the same service, which says it then.
+    // Ending the run calls the same service, and reports that it is unreachable.
     if (!(error instanceof ApiFailure && error.code === "UNREACHABLE")) complain(invocation, error);
   }
 }
 
-/** As {@link report}: a service that has gone meanwhile takes no exit code with it. */
+/** Ends the capture; as in {@link report}, an error does not change the exit code. */
 async function end(capture: Capture, invocation: Invocation): Promise<void> {
   try {
     await capture.end();
@@ -230,7 +230,7 @@ interface TrustFiles extends TrustPaths {
   remove(): void;
 }
 
-/** Writes the files to a directory that only this user can read. `remove` takes it away; nothing is left when it fails. */
+/** Writes the files to a directory that only this user can read. `remove` deletes it; it is also deleted if writing fails. */
 export function writeTrustFiles(caPem: string, environment: Readonly<Record<string, string | undefined>>): TrustFiles {
   const directory = mkdtempSync(join(tmpdir(), "weir-run-"));
   const remove = (): void => rmSync(directory, { recursive: true, force: true });
@@ -301,7 +301,7 @@ function pemText(certificates: readonly string[]): string {
     .join("");
 }
 
-/** Writes what a run captured where it was asked for; says on a terminal where it is. */
+/** Writes the requested reports of a run; on a terminal, also a line with totals and location. */
 async function reportRun(
   capture: Capture,
   options: RunOptions,

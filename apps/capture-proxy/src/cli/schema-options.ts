@@ -53,7 +53,7 @@ function schemaOf(schema: unknown): Schema {
   return schema ?? {};
 }
 
-/** What bodies tolerate because answers show it. */
+/** Properties of responses that bodies may contain but not change. */
 const READ_ONLY: ReadonlySet<string> = new Set([
   "id",
   "created_at",

@@ -67,7 +67,7 @@ export async function startProxy(invocation: Invocation, options: StartOptions):
     }),
   ]);
   const { unread, variable } = options.verbosity;
-  if (unread.length > 0) log.warn({ variable, unread }, "Parts of the log's level are not understood");
+  if (unread.length > 0) log.warn({ variable, unread }, "Parts of the log level are not valid");
   const webDirectory = invocation.environment["WEIR_WEB_DIR"];
   try {
     const proxy = await createProxy({
@@ -116,7 +116,7 @@ function startFailure(error: unknown): unknown {
   if (system?.code === "EACCES" && system.port !== undefined) {
     return new CommandFailure(
       EXIT.cannotStart,
-      `Port ${system.port} needs more rights than this user has; choose one above 1023`,
+      `This user may not listen on port ${system.port}; choose one above 1023`,
       { cause: error },
     );
   }
@@ -166,33 +166,29 @@ function systemError(error: unknown): SystemError | undefined {
 function inUseSentence(error: unknown, { port, address, flag }: SystemError): string {
   if (error instanceof StartupError) return error.message;
   const place = port === undefined ? "The address" : `Port ${port}${address === undefined ? "" : ` on ${address}`}`;
-  const choice =
-    flag === undefined ? "" : ` with ${flag}${flag === "--socks-port" ? "" : " (0 lets the system choose)"}`;
-  return `${place} is in use: stop what listens there, or choose another port${choice}`;
+  const choice = flag === undefined ? "" : ` with ${flag}${flag === "--socks-port" ? "" : " (0 selects a free port)"}`;
+  return `${place} is in use: stop the program that uses it, or choose another port${choice}`;
 }
 
 /** Adds the flags of `weir serve`. */
 export function addServeOptions(command: Command): void {
   addSettingOptions(command);
   command
-    .option("--data-dir <path>", "Where captured traffic, settings and the CA are kept (env WEIR_DATA_DIR)")
+    .option("--data-dir <path>", "Directory of captured traffic, settings and the CA (env WEIR_DATA_DIR)")
     .option(
       "-d, --db-path <file>",
-      "Where captured traffic is kept, its bodies beside it, instead of traffic.db in the data directory (env WEIR_DB_PATH)",
+      "Database of captured traffic, with its bodies beside it. Default: traffic.db in the data directory (env WEIR_DB_PATH)",
     )
     .option(
       "-c, --cert-path <directory>",
-      "Where the CA is kept, instead of certs in the data directory (env WEIR_CERT_PATH)",
+      "Directory of the CA. Default: certs in the data directory (env WEIR_CERT_PATH)",
     )
-    .option(
-      "-l, --log-path <file>",
-      "Where the log is written, instead of logs/weir.log in the data directory (env WEIR_LOG_PATH)",
-    )
-    .option("--insecure-api", "Allow the API on an address beyond this machine without authentication")
+    .option("-l, --log-path <file>", "Log file. Default: logs/weir.log in the data directory (env WEIR_LOG_PATH)")
+    .option("--insecure-api", "Allow the API on a non-loopback address without authentication")
     .option("--ca-cert-file <path>", "Use this CA instead of one of Weir's own, PEM (env WEIR_CA_CERT_FILE)")
     .option("--ca-key-file <path>", "Its private key, PEM (env WEIR_CA_KEY_FILE)")
-    .option("--open-browser", "Open the web UI when started")
-    .option("--json", "Print the addresses as one line of JSON instead of a text");
+    .option("--open-browser", "Open the web UI in the browser")
+    .option("--json", "Print the addresses as one line of JSON");
 }
 
 /** `weir serve`: runs until it is asked to stop; resolves to the exit code. */
@@ -275,7 +271,7 @@ function importedAuthority(
 
 function stoppingLine(signal: NodeJS.Signals): string {
   const again = signal === "SIGINT" ? "Ctrl+C" : "a second signal";
-  return `Stopping: open exchanges get ${GRACE_MS / 1000} seconds, ${again} ends at once\n`;
+  return `Stopping: open exchanges have ${GRACE_MS / 1000} seconds to complete; ${again} stops at once\n`;
 }
 
 function jsonFacts(facts: Parameters<typeof banner>[0]): object {

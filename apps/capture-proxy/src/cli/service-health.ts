@@ -4,7 +4,7 @@ import { ApiFailure } from "@headworks/contract-kit/client";
 import { callJson } from "./api-connection.ts";
 import type { ApiAddress } from "./api-connection.ts";
 
-/** The health of a Weir at an address; nothing when none answers there within `probeMs`. */
+/** The health of the service at an address; undefined if none responds within `probeMs`. */
 export async function serviceHealth(
   address: ApiAddress,
   probeMs: number,

@@ -29,15 +29,15 @@ const LAST_RETRY_MS = 5000;
 
 /** Adds `weir traffic tail`. */
 export function addTailCommand(group: Command, invocation: Invocation, outcome: Outcome): void {
-  const summary = "Follow the traffic: one line for each exchange when it ends";
+  const summary = "Follow the traffic: one line for each completed exchange";
   const command = group
     .command("tail")
     .summary(summary)
-    .description(`${summary}. Connects again when the service restarts; Ctrl+C ends it.`)
+    .description(`${summary}. Reconnects if the service restarts; Ctrl+C stops.`)
     .option("-q, --query <query>", "Only exchanges that match this query")
     .addHelpText("after", QUERY_TIMES)
     .addOption(
-      new Option("-n, --lines <count>", "How many of the latest to show first").default(10).argParser(lineCount),
+      new Option("-n, --lines <count>", "Number of recent exchanges to show first").default(10).argParser(lineCount),
     );
   for (const option of globalOptions("Print one JSON object for each exchange")) command.addOption(option);
   command.action(async () => {
@@ -70,7 +70,7 @@ async function tail(invocation: Invocation, options: TailOptions): Promise<numbe
       }
       if (result.kind === "ended") {
         if (!hasConnected || waitMs === FIRST_RETRY_MS) {
-          stderr.write(`weir: the connection ended (${visibleText(result.reason)}); connecting again\n`);
+          stderr.write(`weir: connection lost (${visibleText(result.reason)}); reconnecting\n`);
         }
         hasConnected = true;
         if (result.hasWorked) waitMs = FIRST_RETRY_MS;
@@ -137,7 +137,9 @@ async function follow({ socket, query, printer, catchUp, stderr, signal }: Follo
       return fill();
     }
     if (message.type === "Resync") {
-      stderr.write(`weir: ${message.data.missed} events came faster than they were read; the newest entries follow\n`);
+      stderr.write(
+        `weir: ${message.data.missed} events were missed because they arrived faster than they were read; the newest entries follow\n`,
+      );
       return fill();
     }
     if (message.type === "Notice" && message.data.code === "entries-removed") {

@@ -25,13 +25,13 @@ export async function openUpload(path: string, invocation: Invocation): Promise<
 }
 
 const DAMAGED =
-  "What came is not all: the body's content coding is damaged. Without --decoded the body comes as it was sent";
-const NOT_CODED = "The body came as it was sent: it is not in the content coding that it names, or that is unknown";
-const CUT = "What came is not all: the body was cut when it was stored";
+  "The output is incomplete: the body's content coding is damaged. Without --decoded the body is written as sent";
+const NOT_CODED = "The body was written as sent: its content coding is unknown, or not the one that it names";
+const CUT = "The output is incomplete: the body was cut when it was stored";
 
 /**
- * Writes an answer's bytes to a file, which appears only when it is complete, to what is there under this name and is no
- * file (a device, a named pipe), or to standard output.
+ * Writes the bytes of a response to a file, which appears only when it is complete, to an existing device or named pipe,
+ * or to standard output.
  */
 export async function saveResponse(
   response: IncomingMessage,
@@ -92,7 +92,9 @@ async function toStandardOutput(response: IncomingMessage, invocation: Invocatio
   } catch (error) {
     // `weir export har | head` is a normal way to use it.
     if (invocation.outputGone.aborted || (error as { code?: string }).code === "EPIPE") return;
-    throw new CommandFailure(EXIT.failure, `The answer broke off: ${(error as Error).message}`, { cause: error });
+    throw new CommandFailure(EXIT.failure, `The response was interrupted: ${(error as Error).message}`, {
+      cause: error,
+    });
   }
 }
 

@@ -31,19 +31,19 @@ interface Wanted {
 
 /** Adds `weir ws tail`. */
 export function addWsTailCommand(group: Command, invocation: Invocation, outcome: Outcome): void {
-  const summary = "Follow messages of WebSocket connections as they pass: one line for each";
+  const summary = "Follow WebSocket messages: one line for each message";
   const command = group
     .command("tail")
     .summary(summary)
-    .description(`${summary}. It shows what comes from now on, and ends with Ctrl+C or with the service.`)
+    .description(`${summary}. Shows new messages until Ctrl+C or until the service stops.`)
     .addArgument(new Argument("[connection]", "Only messages of the connection with this id"))
     .addOption(
-      new Option("-d, --direction <direction>", "Only messages of the client, or of the server").choices([
+      new Option("-d, --direction <direction>", "Only messages from the client, or from the server").choices([
         "send",
         "receive",
       ]),
     )
-    .option("-s, --search <text>", "Only messages with this text in their first 1,000 characters, in any case");
+    .option("-s, --search <text>", "Only messages with this text in their first 1,000 characters, case-insensitive");
   for (const option of globalOptions("Print one JSON object for each message")) command.addOption(option);
   command.action(async (connection: string | undefined) => {
     outcome.exitCode = await tail(invocation, connection, command.optsWithGlobals());
@@ -70,7 +70,7 @@ async function refuseClosed(address: ApiAddress, id: string): Promise<void> {
   if ((value as WsConnection).state !== "closed") return;
   throw new CommandFailure(
     EXIT.failure,
-    `The connection is closed; \`weir ws messages --connection-id ${visibleText(id)}\` lists what was said on it`,
+    `The connection is closed; \`weir ws messages --connection-id ${visibleText(id)}\` lists its messages`,
   );
 }
 
@@ -100,7 +100,9 @@ async function follow(socket: MessageSocket, { print, stderr, address, signal }:
     if (message.type === "Frame") print(message.data);
     else if (message.type === "Error") fail(visibleText(message.data.message));
     else if (message.type === "Resync" && message.data.channel === "frames") {
-      stderr.write(`weir: ${message.data.missed} messages came faster than they were read\n`);
+      stderr.write(
+        `weir: ${message.data.missed} messages were missed because they arrived faster than they were read\n`,
+      );
     }
   };
   let isOpen = false;
@@ -122,7 +124,7 @@ async function follow(socket: MessageSocket, { print, stderr, address, signal }:
     }
   });
   socket.onClose((reason) => {
-    const sentence = isOpen ? `Weir went away (${visibleText(reason)})` : noServiceText(address);
+    const sentence = isOpen ? `Connection to Weir lost (${visibleText(reason)})` : noServiceText(address);
     reject(new CommandFailure(EXIT.failure, sentence));
   });
   if (signal.aborted) onAbort();
