@@ -3,12 +3,16 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BodyDiff, EntryDiff } from "@headworks/capture-contract";
 import fc from "fast-check";
-import { compareBodies, sideBody } from "./body-diff.ts";
-import type { SideBody } from "./body-diff.ts";
-import { compareEntries } from "./entry-diff.ts";
-import type { DiffSide } from "./entry-diff.ts";
-import { compareHeaders, compileHeaderNames } from "./header-diff.ts";
-import { compileIgnoredPaths } from "./ignored-paths.ts";
+import {
+  compareBodies,
+  compareEntries,
+  compareHeaders,
+  compileHeaderNames,
+  type DiffSide,
+  sideBody,
+  type SideBody,
+} from "./entry-diff.ts";
+import { compileIgnoredPaths } from "./json-diff.ts";
 
 const ignoring = (...patterns: string[]) => {
   const compiled = compileIgnoredPaths(patterns);

@@ -1,11 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { readJson, type Json } from "@headworks/json";
 import fc from "fast-check";
-import { compileIgnoredPaths } from "./ignored-paths.ts";
-import type { IgnoredPaths } from "./ignored-paths.ts";
-import { applyJsonChanges, diffJson } from "./json-diff.ts";
-import { shapeOf } from "./body-diff.ts";
+import { type Json, readJson } from "@headworks/json";
+import { shapeOf } from "./entry-diff.ts";
+import { applyJsonChanges, compileIgnoredPaths, diffJson, type IgnoredPaths, type JsonPlace } from "./json-diff.ts";
 
 const ignoring = (...patterns: string[]): IgnoredPaths => {
   const compiled = compileIgnoredPaths(patterns);
@@ -54,6 +52,7 @@ const CASES: readonly [string, string, string, readonly unknown[]][] = [
   ["the order of members", '{"a":1,"b":2}', '{"b":2,"a":1}', []],
   ["the way numbers are written", "[1, 100, 1.50, 0, 1e400]", "[1.0, 1e2, 15e-1, -0.0, 10E399]", []],
 ];
+
 for (const [what, left, right, changes] of CASES) {
   test(`${what} is no difference`, () => assert.deepEqual(diffJson(readJson(left), readJson(right)).changes, changes));
 }
@@ -127,4 +126,49 @@ test("a shape has types in the place of values, and one element for a list", () 
     on: "boolean",
   });
   assert.deepEqual(shapeOf(readJson("[1, 2.50, 12345678901234567890]")), ["number"]);
+});
+
+const PATH_CASES: readonly [string, JsonPlace, boolean][] = [
+  ["$.a", ["a"], true],
+  ["$.a", ["a", "b"], false],
+  ["$.a", ["b"], false],
+  ["$", [], true],
+  ["$.items[*].at", ["items", 3, "at"], true],
+  ["$.items[*].at", ["items", "x", "at"], true],
+  ["$.items[1].at", ["items", 1, "at"], true],
+  ["$.items[1].at", ["items", 2, "at"], false],
+  ["$..id", ["id"], true],
+  ["$..id", ["a", 0, "b", "id"], true],
+  ["$..id", ["a", "idx"], false],
+  ["$..a..b", ["a", "x", "b"], true],
+  ["$..a..b", ["b", "a"], false],
+  ["$['with space']", ["with space"], true],
+  ["/items/1/at", ["items", 1, "at"], true],
+  ["/a~1b/~0", ["a/b", "~"], true],
+  ["/", [""], true],
+];
+
+for (const [pattern, place, expected] of PATH_CASES) {
+  test(`${pattern} ${expected ? "is" : "is not"} ${JSON.stringify(place)}`, () => {
+    const compiled = compileIgnoredPaths([pattern]);
+    assert.ok(compiled.ok);
+    assert.equal(compiled.paths.matches(place), expected);
+  });
+}
+
+test("patterns that cannot be read are named with their number", () => {
+  const compiled = compileIgnoredPaths(["$.a", "a.b", "/~2", "$.["]);
+  assert.ok(!compiled.ok);
+  assert.deepEqual(
+    compiled.issues.map(({ index }) => index),
+    [1, 2, 3],
+  );
+});
+
+test("many `..` in a pattern cost no more for a deep place", () => {
+  const compiled = compileIgnoredPaths([`$${"..a".repeat(60)}`]);
+  assert.ok(compiled.ok);
+  const place = Array.from({ length: 400 }, () => "a");
+  assert.equal(compiled.paths.matches([...place, "b"]), false);
+  assert.equal(compiled.paths.matches(place), true);
 });

@@ -1,7 +1,141 @@
-import { isNumeric, type Json } from "@headworks/json";
-import { JsonTree } from "./json-tree.ts";
-import type { JsonPlace, IgnoredPaths } from "./ignored-paths.ts";
-import { diffSequences } from "./sequence-diff.ts";
+import { isNumeric, type Json, type JsonStep, numberKey, type Numeric, parseJsonPath } from "@headworks/json";
+import { diffSequences } from "./text-diff.ts";
+
+/** Path from the root as names and indexes. */
+export type JsonPlace = readonly (string | number)[];
+
+export interface IgnoredPaths {
+  readonly isEmpty: boolean;
+  matches(place: JsonPlace): boolean;
+}
+
+/** An invalid pattern by its index. */
+interface PathIssue {
+  readonly index: number;
+  readonly message: string;
+}
+
+/** Parses JSONPath without filters (`$.items[*].at`, `$..etag`) or JSON Pointers (`/items/0/at`). */
+export function compileIgnoredPaths(
+  patterns: readonly string[],
+): { readonly ok: true; readonly paths: IgnoredPaths } | { readonly ok: false; readonly issues: readonly PathIssue[] } {
+  const issues: PathIssue[] = [];
+  const compiled: (readonly JsonStep[])[] = [];
+  for (const [index, pattern] of patterns.entries()) {
+    const steps = stepsOf(pattern.trim());
+    if (typeof steps === "string") issues.push({ index, message: steps });
+    else compiled.push(steps);
+  }
+  if (issues.length > 0) return { ok: false, issues };
+  return {
+    ok: true,
+    paths: {
+      isEmpty: compiled.length === 0,
+      matches: (place) => compiled.some((steps) => reaches(steps, place)),
+    },
+  };
+}
+
+function stepsOf(pattern: string): readonly JsonStep[] | string {
+  if (pattern.startsWith("/")) {
+    if (/~(?![01])/u.test(pattern)) return "a JSON Pointer has only ~0 and ~1";
+    return pattern
+      .slice(1)
+      .split("/")
+      .map((token) => ({ kind: "member", name: token.replaceAll("~1", "/").replaceAll("~0", "~") }));
+  }
+  const parsed = parseJsonPath(pattern);
+  return parsed.ok ? parsed.steps : parsed.message;
+}
+
+/** Whether the steps match the path. All partial matches advance together, so a pattern costs its length per step. */
+function reaches(steps: readonly JsonStep[], place: JsonPlace): boolean {
+  let open = new Set([0]);
+  for (const key of place) {
+    const next = new Set<number>();
+    for (const at of open) {
+      const step = steps[at];
+      if (step === undefined) continue;
+      if (step.kind === "descendants") next.add(at);
+      if (accepts(step, key)) next.add(at + 1);
+    }
+    open = next;
+  }
+  return open.has(steps.length);
+}
+
+function accepts(step: JsonStep, key: string | number): boolean {
+  switch (step.kind) {
+    case "member":
+      // A pointer does not distinguish object members from list indexes.
+      return step.name === String(key);
+    case "element":
+      return step.index === key;
+    case "children":
+      return true;
+    case "descendants":
+      return step.name === null || step.name === key;
+  }
+}
+
+/** Assigns equal numbers to equal parts of JSON documents, so that comparing parts takes constant time. */
+class JsonTree {
+  readonly #ignored: IgnoredPaths;
+  readonly #numbers = new Map<string, number>();
+  readonly #exact = new WeakMap<object, number>();
+
+  constructor(ignored: IgnoredPaths) {
+    this.#ignored = ignored;
+  }
+
+  /** Equal for equal values. */
+  exactId(value: Json): number {
+    if (typeof value !== "object" || value === null || isNumeric(value)) return this.#numbered(scalarKey(value));
+    const known = this.#exact.get(value);
+    if (known !== undefined) return known;
+    const id = this.#containerId(value, (member) => this.exactId(member));
+    this.#exact.set(value, id);
+    return id;
+  }
+
+  /** Equal for values that differ only on ignored paths. */
+  id(value: Json, place: JsonPlace): number {
+    if (this.#ignored.isEmpty) return this.exactId(value);
+    if (typeof value !== "object" || value === null || isNumeric(value)) return this.exactId(value);
+    return this.#containerId(value, (member, key) => {
+      const at = [...place, key];
+      return this.#ignored.matches(at) ? undefined : this.id(member, at);
+    });
+  }
+
+  #containerId(
+    value: readonly Json[] | Members,
+    idOf: (member: Json, key: string | number) => number | undefined,
+  ): number {
+    if (Array.isArray(value)) {
+      return this.#numbered(`[${(value as readonly Json[]).map((member, index) => idOf(member, index) ?? "*").join()}`);
+    }
+    const members = Object.entries(value as Members)
+      .map(([name, member]) => [name, idOf(member, name)] as const)
+      .filter(([, id]) => id !== undefined)
+      .map(([name, id]) => `${JSON.stringify(name)}${String(id)}`);
+    return this.#numbered(`{${members.sort().join()}`);
+  }
+
+  #numbered(key: string): number {
+    const known = this.#numbers.get(key);
+    if (known !== undefined) return known;
+    this.#numbers.set(key, this.#numbers.size);
+    return this.#numbers.size - 1;
+  }
+}
+
+type Members = { readonly [name: string]: Json };
+
+function scalarKey(value: null | boolean | string | Numeric): string {
+  if (typeof value === "string") return `"${value}`;
+  return isNumeric(value) ? `#${numberKey(value)}` : String(value);
+}
 
 /**
  * List positions are those of the left side: an added element goes before the left element of that position, in the
@@ -163,8 +297,6 @@ class Comparison {
     else this.#isTruncated = true;
   }
 }
-
-type Members = { readonly [name: string]: Json };
 
 function kindOf(value: Json): "null" | "boolean" | "number" | "string" | "list" | "object" {
   if (value === null) return "null";

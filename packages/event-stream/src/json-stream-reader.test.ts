@@ -2,8 +2,7 @@ import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { test } from "node:test";
 import fc from "fast-check";
-import { JsonStreamReader } from "./json-stream-reader.ts";
-import type { JsonItem, JsonStreamForm } from "./json-stream-reader.ts";
+import { type JsonItem, type JsonStreamForm, JsonStreamReader } from "./json-stream-reader.ts";
 
 function itemsOf(
   form: JsonStreamForm,

@@ -1,6 +1,142 @@
 import type { Buffer } from "node:buffer";
-import { JsonScanner } from "./json-scanner.ts";
 import { KeptBytes } from "./kept-bytes.ts";
+
+/** What a scan found: bytes of an item, and whether it ends with them. */
+interface Scanned {
+  /** Bytes of the item are those from `from` to before `to`. */
+  readonly from: number;
+  readonly to: number;
+  /** Where the scan stopped; more than `to` where separators follow. */
+  readonly next: number;
+  /** `complete`: the item's last byte is among them. `broken`: it ends without being whole. `open`: more of it may come. */
+  readonly outcome: "complete" | "broken" | "open";
+}
+
+const QUOTE = 0x22;
+
+const BACKSLASH = 0x5c;
+
+const COMMA = 0x2c;
+
+const RECORD_SEPARATOR = 0x1e;
+
+const ARRAY_OPENS = 0x5b;
+
+const ARRAY_CLOSES = 0x5d;
+
+const OBJECT_OPENS = 0x7b;
+
+const OBJECT_CLOSES = 0x7d;
+
+/** Where inside an item the next byte stands. */
+type Place = "between" | "structure" | "string" | "bare";
+
+/** Finds where JSON texts end that follow each other, by brackets and quotes alone. It keeps no bytes. */
+class JsonScanner {
+  readonly #isSequence: boolean;
+  readonly #isArray: boolean;
+  #place: Place = "between";
+  #depth = 0;
+  #isEscaped = false;
+  /** The bracket of the array around the items came; after it, commas separate them. */
+  #isInArray = false;
+
+  constructor(form: "concatenated" | "sequence" | "array") {
+    this.#isSequence = form === "sequence";
+    this.#isArray = form === "array";
+  }
+
+  /** An item that is not closed by a bracket or a quote is whole when nothing follows. */
+  get isWholeAtEnd(): boolean {
+    return this.#place === "bare";
+  }
+
+  /** Reads on from `at` to the end of an item, or of the piece. */
+  scan(piece: Buffer, at: number): Scanned {
+    let position = at;
+    while (this.#place === "between" && position < piece.length) {
+      const isItem = this.#begins(piece[position] as number);
+      if (!isItem) position += 1;
+    }
+    const from = position;
+    while (position < piece.length) {
+      const byte = piece[position] as number;
+      // Allowed nowhere inside JSON: what came before it was cut by its sender.
+      if (byte === RECORD_SEPARATOR && this.#isSequence) {
+        return this.#ended(from, position, position + 1, this.#atBreak());
+      }
+      if (this.#place === "bare" && this.#endsBare(byte)) return this.#ended(from, position, position, "complete");
+      position += 1;
+      if (this.#closes(byte)) return this.#ended(from, position, position, "complete");
+    }
+    return { from, to: position, next: position, outcome: "open" };
+  }
+
+  #atBreak(): Scanned["outcome"] {
+    return this.#place === "bare" ? "complete" : "broken";
+  }
+
+  #ended(from: number, to: number, next: number, outcome: Scanned["outcome"]): Scanned {
+    this.#place = "between";
+    this.#depth = 0;
+    this.#isEscaped = false;
+    return { from, to, next, outcome };
+  }
+
+  /** Whether an item begins with this byte; it is not taken yet. */
+  #begins(byte: number): boolean {
+    if (isWhite(byte) || (byte === RECORD_SEPARATOR && this.#isSequence)) return false;
+    if (this.#isArray && this.#isAroundItems(byte)) return false;
+    if (byte === QUOTE || opens(byte)) this.#place = "structure";
+    else this.#place = "bare";
+    return true;
+  }
+
+  #isAroundItems(byte: number): boolean {
+    if (this.#isInArray) return byte === COMMA || byte === ARRAY_CLOSES;
+    if (byte !== ARRAY_OPENS) return false;
+    this.#isInArray = true;
+    return true;
+  }
+
+  #endsBare(byte: number): boolean {
+    if (isWhite(byte) || byte === QUOTE || opens(byte)) return true;
+    return this.#isInArray && (byte === COMMA || byte === ARRAY_CLOSES);
+  }
+
+  /** Takes a byte of an item; true when the item ends with it. */
+  #closes(byte: number): boolean {
+    if (this.#place === "bare") return false;
+    if (this.#place === "string") {
+      if (this.#isEscaped) this.#isEscaped = false;
+      else if (byte === BACKSLASH) this.#isEscaped = true;
+      else if (byte === QUOTE) {
+        this.#place = "structure";
+        return this.#depth === 0;
+      }
+      return false;
+    }
+    if (byte === QUOTE) this.#place = "string";
+    else if (opens(byte)) this.#depth += 1;
+    else if (closes(byte)) {
+      this.#depth -= 1;
+      return this.#depth <= 0;
+    }
+    return false;
+  }
+}
+
+function opens(byte: number): boolean {
+  return byte === OBJECT_OPENS || byte === ARRAY_OPENS;
+}
+
+function closes(byte: number): boolean {
+  return byte === OBJECT_CLOSES || byte === ARRAY_CLOSES;
+}
+
+function isWhite(byte: number): boolean {
+  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
+}
 
 /**
  * How items follow each other.
@@ -33,6 +169,7 @@ export interface JsonStreamOptions {
 }
 
 const LF = 0x0a;
+
 const CR = 0x0d;
 
 /**

@@ -1,14 +1,15 @@
-export { readJson, writeJson } from "./json-text.ts";
 export {
   compareNumbers,
   isNumeric,
   isSameJson,
   isShallowJson,
-  numberKey,
-  parseNumber,
-  WrittenNumber,
   type Json,
+  numberKey,
   type Numeric,
-} from "./json-value.ts";
+  parseNumber,
+  readJson,
+  writeJson,
+  WrittenNumber,
+} from "./json-text.ts";
 export { parseJsonPath, selectJson, type JsonStep } from "./json-path.ts";
 export { jsonPatch, mergePatch, PatchError } from "./json-patch.ts";

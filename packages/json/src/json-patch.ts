@@ -1,4 +1,4 @@
-import { isNumeric, isSameJson, type Json } from "./json-value.ts";
+import { isNumeric, isSameJson, type Json } from "./json-text.ts";
 
 /** The message names the operation that failed. */
 export class PatchError extends Error {}

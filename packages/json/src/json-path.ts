@@ -1,4 +1,4 @@
-import { WrittenNumber } from "./json-value.ts";
+import { WrittenNumber } from "./json-text.ts";
 
 /** One step of a path: a member, an element (negative counts from the end), all children, or a member at any depth. */
 export type JsonStep =

@@ -1,11 +1,14 @@
 export {
   checkPattern,
   compilePattern,
+  compileTextPredicate,
   type LinearPattern,
   type PatternCheck,
   type PatternError,
   type PatternMatch,
+  readReplacement,
   type Replaced,
+  type Replacement,
+  type ReplacementCheck,
+  type TextPredicate,
 } from "./pattern.ts";
-export { compileTextPredicate, type TextPredicate } from "./text-predicate.ts";
-export { readReplacement, type Replacement, type ReplacementCheck } from "./replacement.ts";

@@ -1,9 +1,13 @@
-import { Automaton } from "./automaton.ts";
-import { CaptureMachine } from "./capture-machine.ts";
-import { buildCaptureProgram, type CaptureProgram } from "./capture-program.ts";
-import type { CharSet } from "./char-set.ts";
-import { buildProgram, MAX_PROGRAM_SIZE, type Program, ProgramTooLarge, requiredStart } from "./program.ts";
-import { parsePattern, type PatternNode, PatternRefusal } from "./syntax.ts";
+import {
+  Automaton,
+  buildProgram,
+  MAX_PROGRAM_SIZE,
+  type Program,
+  ProgramTooLarge,
+  requiredStart,
+} from "./automaton.ts";
+import { buildCaptureProgram, CaptureMachine, type CaptureProgram } from "./capture-machine.ts";
+import { type CharSet, parsePattern, type PatternNode, PatternRefusal } from "./syntax.ts";
 
 /** Longer texts find no more than these. */
 const LONGEST = 200;
@@ -303,4 +307,84 @@ function singleUnit(set: CharSet): number | undefined {
   if (set.length === 2) return isUpper ? first + 32 : first;
   const isBothCases = set.length === 4 && isUpper && second === first + 32 && secondEnd === second;
   return isBothCases ? second : undefined;
+}
+
+export type Replacement = (match: PatternMatch) => string;
+
+export type ReplacementCheck =
+  | { readonly ok: true; readonly replacement: Replacement }
+  | { readonly ok: false; readonly error: PatternError };
+
+/** `$$`, `$&`, `$<name>`, `${name}`, `${12}`, `$12`. */
+const REFERENCE = /\$(?:([$&])|<([^>]*)>|\{([^}]*)\}|([0-9]{1,2}))/g;
+
+/**
+ * Parses a replacement: `$1` to `$99`, `$<name>`, `${1}` and `${name}` are captures (empty for a group that did not
+ * participate), `$&` and `$0` the whole match, `$$` a dollar sign; any other dollar sign is literal. As in
+ * ECMAScript, `$12` is group 1 and a 2 with fewer than twelve groups. A group that the pattern does not have is an
+ * error.
+ */
+export function readReplacement(
+  source: string,
+  { groupCount, groupNames }: Pick<LinearPattern, "groupCount" | "groupNames">,
+): ReplacementCheck {
+  const parts: (string | ((match: PatternMatch) => string | undefined))[] = [];
+  let kept = 0;
+  for (const reference of source.matchAll(REFERENCE)) {
+    const [whole, sign, angled, braced, digits] = reference;
+    parts.push(source.slice(kept, reference.index));
+    kept = reference.index + whole.length;
+    const name = angled ?? braced;
+    if (sign === "$") parts.push("$");
+    else if (sign === "&") parts.push(({ groups }) => groups[0]);
+    else if (name !== undefined && !/^[0-9]{1,3}$/.test(name)) {
+      if (!groupNames.includes(name)) {
+        return refused(`the pattern has no group called \`${name}\``, reference.index, kept);
+      }
+      parts.push(({ named }) => named[name]);
+    } else {
+      const text = name ?? digits ?? "";
+      const number = name === undefined && Number(text) > groupCount && text.length === 2 ? text.slice(0, 1) : text;
+      if (Number(number) > groupCount) {
+        return refused(
+          `the pattern has ${groupCount === 0 ? "no groups" : `${groupCount} groups only`}`,
+          reference.index,
+          kept,
+        );
+      }
+      parts.push(({ groups }) => groups[Number(number)], text.slice(number.length));
+    }
+  }
+  parts.push(source.slice(kept));
+  const plain = parts.every((part) => typeof part === "string") ? parts.join("") : undefined;
+  if (plain !== undefined) return { ok: true, replacement: () => plain };
+  return {
+    ok: true,
+    replacement: (match) =>
+      parts.reduce<string>((text, part) => text + (typeof part === "string" ? part : (part(match) ?? "")), ""),
+  };
+}
+
+function refused(message: string, start: number, end: number): ReplacementCheck {
+  return { ok: false, error: { message, start, end } };
+}
+
+export type TextPredicate = Pick<LinearPattern, "requiredText" | "test" | "search">;
+
+/** Limit of the examined text, which bounds the time of a condition on traffic. */
+const MAX_EXAMINED_LENGTH = 1_048_576;
+
+/**
+ * Compiles a pattern into a predicate for conditions of rules: as {@link compilePattern}, but only the first
+ * 1,048,576 UTF-16 units of a text count.
+ */
+export function compileTextPredicate(source: string, flags: string, maxWork?: number): TextPredicate {
+  const compiled = compilePattern(source, flags, maxWork);
+  const examined = (text: string): string =>
+    text.length > MAX_EXAMINED_LENGTH ? text.slice(0, MAX_EXAMINED_LENGTH) : text;
+  return {
+    requiredText: compiled.requiredText,
+    test: (text) => compiled.test(examined(text)),
+    search: (text) => compiled.search(examined(text)),
+  };
 }

@@ -1,4 +1,11 @@
-export { Socks5ClientHandshake, type ClientFailure, type ClientStep } from "./client-handshake.ts";
+export {
+  type ClientFailure,
+  type ClientStep,
+  type ServerRefusal,
+  type ServerStep,
+  Socks5ClientHandshake,
+  Socks5ServerHandshake,
+} from "./handshake.ts";
 export {
   COMMAND,
   METHOD,
@@ -12,4 +19,3 @@ export {
   type Socks5Problem,
   type Socks5Request,
 } from "./messages.ts";
-export { Socks5ServerHandshake, type ServerRefusal, type ServerStep } from "./server-handshake.ts";

@@ -1,4 +1,4 @@
-import "./metadata-reflection.ts";
+import "../test/metadata-reflection.ts";
 import assert from "node:assert/strict";
 import { X509Certificate } from "node:crypto";
 import { test } from "node:test";

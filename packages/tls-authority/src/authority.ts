@@ -1,27 +1,43 @@
-import { createPrivateKey, generateKeyPairSync, randomBytes, X509Certificate, type KeyObject } from "node:crypto";
+import { createPrivateKey, generateKeyPairSync, type KeyObject, randomBytes, X509Certificate } from "node:crypto";
 import {
+  AuthorityError,
   caCertificate,
   distinguishedName,
   issuerFacts,
+  type IssuerFacts,
   leafCertificate,
   maxCommonNameLength,
+  type Signer,
   signerFor,
   subjectKey,
-  type IssuerFacts,
-  type Signer,
   type SubjectKey,
+  subjectNames,
 } from "./certificate.ts";
-import { AuthorityError } from "./errors.ts";
-import { certificateBlocks, toPem } from "./pem.ts";
-import { subjectNames } from "./subject-names.ts";
+
+/** One PEM block (RFC 7468) with a final newline. */
+function toPem(label: "CERTIFICATE", bytes: Uint8Array): string {
+  const base64 = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64");
+  const lines = base64.match(/.{1,64}/g) ?? [];
+  return `-----BEGIN ${label}-----\n${lines.join("\n")}\n-----END ${label}-----\n`;
+}
+
+/** The certificate blocks of a PEM text, in order, with their markers; other text is skipped. */
+function certificateBlocks(text: string): string[] {
+  return text.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [];
+}
 
 const dayMs = 86_400_000;
+
 /** For clients with a slow clock. */
 const clockSkewMs = dayMs;
+
 const defaultCaDays = 1826;
+
 const maxCaDays = 3653;
+
 /** The CA/Browser Forum's limit for public leaves since March 2026 is 200 days; some clients apply it to all. */
 const maxLeafDays = 199;
+
 const serverAuth = "1.3.6.1.5.5.7.3.1";
 
 /** A CA as two PEM texts: certificate (optionally followed by its issuers) and unencrypted private key. */

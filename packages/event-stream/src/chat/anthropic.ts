@@ -1,7 +1,13 @@
-import type { OpenResponse, OpenChoice } from "./chat-response.ts";
-import type { ChatReader } from "./chat-reader.ts";
-import { asCount, asName, asObject, asText } from "./json-facts.ts";
-import type { Facts } from "./json-facts.ts";
+import {
+  asCount,
+  asName,
+  asObject,
+  asText,
+  type ChatReader,
+  type Facts,
+  type OpenChoice,
+  type OpenResponse,
+} from "./chat-response.ts";
 
 const TYPES = new Set(["message_start", "content_block_start", "content_block_delta", "message_delta"]);
 

@@ -2,8 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { ChatAssembler } from "./chat-assembler.ts";
-import type { ChatResponse, ChatChoice } from "./chat-response.ts";
-import type { ChatEvent } from "./chat-reader.ts";
+import type { ChatChoice, ChatEvent, ChatResponse } from "./chat-response.ts";
 
 function typeNamedBy(payload: unknown): string {
   const type: unknown = typeof payload === "object" && payload !== null ? Reflect.get(payload, "type") : undefined;

@@ -1,8 +1,20 @@
 import { anthropic } from "./anthropic.ts";
-import type { ChatEvent, ChatReader, ReadEvent } from "./chat-reader.ts";
-import { type ChatResponse, type OpenChoice, OpenResponse } from "./chat-response.ts";
+import {
+  asCount,
+  asName,
+  asObject,
+  asObjects,
+  asText,
+  type ChatEvent,
+  type ChatReader,
+  type ChatResponse,
+  type Facts,
+  type OpenChoice,
+  OpenResponse,
+  parsedObject,
+  type ReadEvent,
+} from "./chat-response.ts";
 import { google } from "./google.ts";
-import { asCount, asName, asObject, asObjects, asText, type Facts, parsedObject } from "./json-facts.ts";
 import { ollama } from "./ollama.ts";
 import { openAiChat } from "./openai-chat.ts";
 

@@ -1,3 +1,48 @@
+import { isNumeric, readJson } from "@headworks/json";
+
+/** An object as it came from a peer: nothing in it can be relied on. */
+export type Facts = Readonly<Record<string, unknown>>;
+
+/** The object that a text holds; undefined for anything else. */
+export function parsedObject(text: string): Facts | undefined {
+  try {
+    return asObject(readJson(text));
+  } catch {
+    return undefined;
+  }
+}
+
+export function asObject(value: unknown): Facts | undefined {
+  return typeof value === "object" && value !== null && !Array.isArray(value) && !isNumeric(value)
+    ? (value as Facts)
+    : undefined;
+}
+
+/** The objects of a list; anything else is left out. */
+export function asObjects(value: unknown): readonly Facts[] {
+  if (!Array.isArray(value)) return [];
+  const items: readonly unknown[] = value;
+  return items.flatMap((item): readonly Facts[] => {
+    const facts = asObject(item);
+    return facts === undefined ? [] : [facts];
+  });
+}
+
+export function asText(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined;
+}
+
+/** A text that says something. */
+export function asName(value: unknown): string | undefined {
+  return typeof value === "string" && value !== "" ? value : undefined;
+}
+
+/** A number that can count something. */
+export function asCount(value: unknown): number | undefined {
+  const count = isNumeric(value) ? Number(value) : undefined;
+  return count !== undefined && Number.isSafeInteger(count) && count >= 0 ? count : undefined;
+}
+
 /** Whose way of streaming answers it is; others speak the same ways. */
 export type ChatFormat = "openai-chat" | "openai-responses" | "anthropic" | "google" | "ollama";
 
@@ -47,7 +92,9 @@ export interface ChatResponse {
 
 /** Enough for any response; limits the memory of a hostile stream. */
 const MAX_CHARACTERS = 8_388_608;
+
 const MAX_CHOICES = 128;
+
 const MAX_TOOL_CALLS = 1024;
 
 /** Text that grows by pieces, within a budget that all texts of an answer share. */
@@ -100,7 +147,7 @@ class Budget {
 }
 
 /** A tool call while it is put together. */
-export class OpenToolCall {
+class OpenToolCall {
   id: string | null = null;
   name = "";
   readonly arguments: GrowingText;
@@ -206,4 +253,26 @@ export class OpenResponse {
       isCut: this.#budget.isExceeded,
     };
   }
+}
+
+/** One event of a stream, as far as it matters for a chat. */
+export interface ChatEvent {
+  /** Type of a server-sent event; empty for JSON without events. */
+  readonly event: string;
+  readonly data: string;
+}
+
+/** An event whose data was looked into. */
+export interface ReadEvent extends ChatEvent {
+  /** The data, where it is an object in JSON. */
+  readonly facts: Facts | undefined;
+}
+
+/** Understands one way of streaming a chat. */
+export interface ChatReader {
+  readonly format: ChatFormat;
+  /** Whether an event can only be of this form. */
+  recognises(event: ReadEvent): boolean;
+  /** Adds what an event says; what it does not know, it leaves. */
+  read(event: ReadEvent, response: OpenResponse): void;
 }

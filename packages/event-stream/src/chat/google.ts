@@ -1,7 +1,14 @@
-import type { OpenResponse, OpenChoice } from "./chat-response.ts";
-import type { ChatReader } from "./chat-reader.ts";
-import { asCount, asName, asObject, asObjects, asText } from "./json-facts.ts";
-import type { Facts } from "./json-facts.ts";
+import {
+  asCount,
+  asName,
+  asObject,
+  asObjects,
+  asText,
+  type ChatReader,
+  type Facts,
+  type OpenChoice,
+  type OpenResponse,
+} from "./chat-response.ts";
 
 /** Contents as Google's generateContent streams them: each event is an answer of its own with the next parts. */
 export const google: ChatReader = {

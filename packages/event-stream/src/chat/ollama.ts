@@ -1,5 +1,4 @@
-import type { ChatReader } from "./chat-reader.ts";
-import { asCount, asName, asObject, asObjects, asText } from "./json-facts.ts";
+import { asCount, asName, asObject, asObjects, asText, type ChatReader } from "./chat-response.ts";
 
 /** Chats and completions as Ollama streams them: one object a line, the last of which says that it is done. */
 export const ollama: ChatReader = {

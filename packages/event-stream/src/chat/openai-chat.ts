@@ -1,7 +1,14 @@
-import type { OpenResponse, OpenChoice } from "./chat-response.ts";
-import type { ChatReader } from "./chat-reader.ts";
-import { asCount, asName, asObject, asObjects, asText } from "./json-facts.ts";
-import type { Facts } from "./json-facts.ts";
+import {
+  asCount,
+  asName,
+  asObject,
+  asObjects,
+  asText,
+  type ChatReader,
+  type Facts,
+  type OpenChoice,
+  type OpenResponse,
+} from "./chat-response.ts";
 
 /** The choices of this form have a delta, a message, or (older) a text. */
 function isChunk(facts: Facts): boolean {

@@ -1,5 +1,55 @@
-import { applyMask } from "./mask.ts";
-import { isControl, opcodeName } from "./opcodes.ts";
+/** RFC 6455, section 11.8. */
+export const OPCODES = { continuation: 0, text: 1, binary: 2, close: 8, ping: 9, pong: 10 } as const;
+
+export type OpcodeName = keyof typeof OPCODES;
+
+const NAMES: readonly (OpcodeName | undefined)[] = [
+  "continuation",
+  "text",
+  "binary",
+  undefined,
+  undefined,
+  undefined,
+  undefined,
+  undefined,
+  "close",
+  "ping",
+  "pong",
+];
+
+/** The name of a defined opcode; undefined for reserved ones. */
+export function opcodeName(opcode: number): OpcodeName | undefined {
+  return NAMES[opcode];
+}
+
+/** Close, ping, pong, and the reserved ones beside them. */
+export function isControl(opcode: number): boolean {
+  return opcode >= 8;
+}
+
+/**
+ * Applies a masking key (RFC 6455, 5.3) to bytes in place; doing it twice undoes it.
+ *
+ * @param mask  the key as a number, first octet highest
+ * @param position  of the first byte in its payload
+ */
+function applyMask(bytes: Uint8Array, mask: number, position: number): void {
+  const turned = rotate(mask, position & 3);
+  const octets = [turned >>> 24, (turned >>> 16) & 0xff, (turned >>> 8) & 0xff, turned & 0xff] as const;
+  const [first, second, third, fourth] = octets;
+  const whole = bytes.length & ~3;
+  for (let at = 0; at < whole; at += 4) {
+    bytes[at] = (bytes[at] as number) ^ first;
+    bytes[at + 1] = (bytes[at + 1] as number) ^ second;
+    bytes[at + 2] = (bytes[at + 2] as number) ^ third;
+    bytes[at + 3] = (bytes[at + 3] as number) ^ fourth;
+  }
+  for (let at = whole; at < bytes.length; at += 1) bytes[at] = (bytes[at] as number) ^ (octets[at & 3] as number);
+}
+
+function rotate(mask: number, octets: number): number {
+  return octets === 0 ? mask : (mask << (octets * 8)) | (mask >>> (32 - octets * 8));
+}
 
 /** One frame as it came, RFC 6455, section 5.2. */
 export interface WireFrame {
@@ -44,6 +94,7 @@ export interface FrameReaderOptions {
 }
 
 const HEAD_BYTES = 2;
+
 const EMPTY = Buffer.alloc(0);
 
 /**
@@ -195,8 +246,39 @@ const NOT_MINIMAL: Violation = {
   message: "A length is written with more bytes than it needs",
   section: "5.2",
 };
+
 const TOO_LARGE: Violation = {
   code: "length-too-large",
   message: "A length is larger than any that can be carried",
   section: "5.2",
 };
+
+/** A frame to be written. */
+export interface OutgoingFrame {
+  readonly opcode: number;
+  readonly payload: Uint8Array;
+  /** Default: true. */
+  readonly isFinal?: boolean;
+  /** RSV1 is 4, RSV2 is 2, RSV3 is 1. */
+  readonly reserved?: number;
+  /** The masking key as a number, first octet highest; a client must give one that nobody can foresee (RFC 6455, 10.3). */
+  readonly mask?: number | undefined;
+}
+
+/** The bytes of a frame, RFC 6455, section 5.2; the payload given is not changed. */
+export function frameBytes(frame: OutgoingFrame): Buffer {
+  const { opcode, payload, isFinal = true, reserved = 0, mask } = frame;
+  const length = payload.length;
+  const lengthBytes = length < 126 ? 0 : length < 65_536 ? 2 : 8;
+  const headBytes = 2 + lengthBytes + (mask === undefined ? 0 : 4);
+  const bytes = Buffer.allocUnsafe(headBytes + length);
+  bytes[0] = (isFinal ? 0x80 : 0) | (reserved << 4) | opcode;
+  bytes[1] = (mask === undefined ? 0 : 0x80) | (lengthBytes === 0 ? length : lengthBytes === 2 ? 126 : 127);
+  if (lengthBytes === 2) bytes.writeUInt16BE(length, 2);
+  if (lengthBytes === 8) bytes.writeBigUInt64BE(BigInt(length), 2);
+  bytes.set(payload, headBytes);
+  if (mask === undefined) return bytes;
+  bytes.writeUInt32BE(mask >>> 0, headBytes - 4);
+  applyMask(bytes.subarray(headBytes), mask, 0);
+  return bytes;
+}
