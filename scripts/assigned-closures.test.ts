@@ -32,11 +32,11 @@ const NOT_FOUND = [
   "let a = () => 1; a = () => 2;",
 ];
 
-test("functions that are assigned to a property where they are written are found", () => {
+test("functions that are assigned directly to a property are found", () => {
   for (const source of FOUND) assert.deepEqual(scanAssignedClosures(`\n${source}`), [2], source);
 });
 
-test("functions that are assigned otherwise are not taken for such", () => {
+test("other assigned functions are not reported", () => {
   for (const source of NOT_FOUND) assert.deepEqual(scanAssignedClosures(source), [], source);
 });
 
@@ -44,7 +44,7 @@ test("functions that are assigned otherwise are not taken for such", () => {
 const HOT =
   /^(?:apps\/capture-proxy\/src\/(?:connection|exchange|upstream)|apps\/gateway\/src\/(?:listener|request|upstream)|packages\/(?:http1|http2|sockets|websocket)\/src)\/.*\.ts$/u;
 
-test("no hot source of the two services makes functions that grow old at once", () => {
+test("the hot sources of both services assign no functions directly to properties", () => {
   const files = sourceFiles(repositoryRoot).filter((file) => HOT.test(file) && !file.endsWith(".test.ts"));
   assert.ok(files.length > 100, "The sources are where they were");
   const found = files.flatMap((file) =>

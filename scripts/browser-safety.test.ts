@@ -11,7 +11,7 @@ interface Manifest {
   readonly exports: Readonly<Record<string, string>>;
 }
 
-/** The file that a name of one of our packages stands for. */
+/** The file of an import from our packages. */
 function packageFile(specifier: string): URL {
   const [, name = "", ...rest] = specifier.split("/");
   const folder = new URL(`packages/${name}/`, ROOT);
@@ -21,7 +21,7 @@ function packageFile(specifier: string): URL {
   return new URL(file, folder);
 }
 
-/** Every module of our packages that the web UI reaches, and what those name besides. */
+/** All modules of our packages that the web UI imports, directly or not, and their other imports. */
 function reachedByUi(): { modules: Set<string>; outside: string[] } {
   const modules = new Set<string>();
   const outside: string[] = [];
@@ -49,7 +49,7 @@ function reachedByUi(): { modules: Set<string>; outside: string[] } {
   return { modules, outside };
 }
 
-test("what the web UI takes from our packages needs nothing that a browser lacks", () => {
+test("the web UI imports nothing from our packages that browsers lack", () => {
   const { modules, outside } = reachedByUi();
   assert.ok(modules.size > 60, `the walk follows imports, and found ${modules.size} modules`);
   assert.deepEqual(outside, []);

@@ -8,7 +8,7 @@ import { readWorkspaces } from "./workspaces.ts";
 
 const manifest = (name: string, rest: object = {}): string => JSON.stringify({ name: `@headworks/${name}`, ...rest });
 
-/** Enough workspaces for any rule to apply; nothing in them breaks one. */
+/** Enough workspaces for every rule to apply, without violations. */
 const base: Readonly<Record<string, string>> = {
   "apps/capture-proxy/package.json": manifest("capture-proxy", { imports: { "#*": "./src/*" } }),
   "apps/capture-ui/package.json": manifest("capture-ui"),
@@ -31,7 +31,7 @@ function problemsWith(files: Readonly<Record<string, string>>): string[] {
   return findImportProblems(tree.root).map(({ where, message }) => `${where}: ${message}`);
 }
 
-test("a tree that follows the table has no problems", () => {
+test("a tree without violations has no problems", () => {
   const problems = problemsWith({
     "apps/capture-proxy/src/main.ts": 'import { createProxy } from "./proxy.ts"; import process from "node:process";',
     "apps/capture-proxy/src/proxy.ts": 'import { slices } from "./slices.ts"; import "#storage/database.ts";',
@@ -50,7 +50,7 @@ test("a tree that follows the table has no problems", () => {
   assert.deepEqual(problems, []);
 });
 
-describe("a forbidden import is reported with its line and what to do", () => {
+describe("a forbidden import is reported with its line and the alternative", () => {
   const proxy = "apps/capture-proxy/src";
   const cases: readonly [name: string, file: string, source: string, expected: RegExp][] = [
     [
@@ -207,7 +207,7 @@ describe("a forbidden import is reported with its line and what to do", () => {
   }
 });
 
-describe("a specifier is written as Node loads it and as the tree is cut", () => {
+describe("a specifier has the form that Node loads and the zones require", () => {
   const cases: readonly [name: string, file: string, source: string, expected: RegExp][] = [
     ["no ending", "packages/http1/src/a.ts", 'import "./head";', /end it in \.ts/u],
     ["the ending of a build", "packages/http1/src/a.ts", 'import "./head.js";', /end it in \.ts/u],
@@ -261,7 +261,7 @@ test("a file outside all zones is reported", () => {
   assert.match(problemsWith({ "apps/capture-proxy/src/new-folder/a.ts": "" }).join("\n"), /belongs to no zone/u);
 });
 
-test("a circle of value imports is reported once with its path; one closed by a type is none", () => {
+test("a cycle of value imports is reported once with its path; one closed by a type import is allowed", () => {
   const loop = {
     "packages/http1/src/a.ts": 'import "./b.ts";',
     "packages/http1/src/b.ts": 'import { c } from "./c.ts";',
@@ -273,7 +273,7 @@ test("a circle of value imports is reported once with its path; one closed by a 
   assert.deepEqual(problemsWith({ ...loop, "packages/http1/src/c.ts": 'import type { A } from "./a.ts";' }), []);
 });
 
-test("Node reached through other files of a browser entry is reported with the way to it", () => {
+test("a Node module imported through other files of a browser entry is reported with its path", () => {
   const problems = problemsWith({
     "packages/http-fields/src/index.ts":
       'export { a } from "./media-type.ts"; export type { B } from "./content-coding.ts";',
@@ -298,7 +298,7 @@ test("every name in the table is a zone of the table", () => {
   }
 });
 
-test("workspaces are read with their entries", () => {
+test("workspaces are read with their export entries", () => {
   const workspaces = readWorkspaces(repositoryRoot);
   const kit = workspaces.find((workspace) => workspace.folder === "packages/contract-kit");
   assert.equal(kit?.name, "@headworks/contract-kit");

@@ -24,7 +24,7 @@ function problemsWith(files: Readonly<Record<string, string>>): string[] {
   return findSliceProblems(tree.root).map(({ where, message }) => `${where}: ${message}`);
 }
 
-test("a tree as agreed has no problems", () => assert.deepEqual(problemsWith({}), []));
+test("a valid tree has no problems", () => assert.deepEqual(problemsWith({}), []));
 
 describe("in a slice", () => {
   const cases: readonly [name: string, files: Record<string, string>, expected: RegExp][] = [
@@ -87,7 +87,7 @@ describe("in the contract and the UI", () => {
     test(`${name} is reported`, () => assert.match(problemsWith(files).join("\n"), expected));
   }
 
-  test("an alias under its slice is no problem", () => {
+  test("an alias of its slice is allowed", () => {
     const problems = problemsWith({
       [`${SLICES}.ts`]: `${base[`${SLICES}.ts`] ?? ""} import "./slices/metrics/metrics.slice.ts";`,
       [`${SLICES}/metrics/metrics.slice.ts`]: "",
@@ -98,7 +98,7 @@ describe("in the contract and the UI", () => {
   });
 });
 
-describe("a name that says nothing is reported wherever it is", () => {
+describe("a meaningless name is reported in every folder", () => {
   const paths = [
     "packages/http1/src/utils.ts",
     "packages/http1/src/shared/a.ts",
@@ -116,11 +116,11 @@ describe("a name that says nothing is reported wherever it is", () => {
     "packages/http1/src/core-dump.ts",
     "packages/har/src/utility.ts",
   ]) {
-    test(`${path} is a name`, () => assert.deepEqual(problemsWith({ [path]: "" }), []));
+    test(`${path} is a valid name`, () => assert.deepEqual(problemsWith({ [path]: "" }), []));
   }
 });
 
-test("switching a rule off needs a reason", () => {
+test("disabling a rule requires a reason", () => {
   const bare = "// oxlint-disable-next-line no-console\n";
   assert.match(problemsWith({ "e2e/a.ts": `\n${bare}` }).join("\n"), /e2e\/a\.ts:2: Says no reason/u);
   assert.deepEqual(problemsWith({ "e2e/a.ts": bare.replace("\n", " -- the report goes to stdout\n") }), []);

@@ -7,7 +7,7 @@ import type { Problem } from "./source-tree.ts";
 
 const TEST = /\.test\.tsx?$/u;
 
-/** Names and places of files that break the rules. */
+/** Names and paths of files that break the rules. */
 export function findSliceProblems(root: string): Problem[] {
   const files = sourceFiles(root);
   return [

@@ -26,13 +26,13 @@ test("words in backticks in the last column are denied, others are advice", () =
   );
 });
 
-test("a name is split into its words, whatever its case", () => {
+test("a name is split into words in any case style", () => {
   for (const name of ["readHTTPAnswer", "read_http_answer", "READ_HTTP_ANSWER", "read-http-answer"]) {
     assert.deepEqual(partsOf(name), ["read", "http", "answer"], name);
   }
 });
 
-test("identifiers and file names with a denied word are reported once, with the word to use", () => {
+test("identifiers and file names with a denied word are reported once, with the replacement", () => {
   const file = "packages/http1/src/a.ts";
   const found: readonly [source: string, name: string][] = [
     ["const answer = 1; f(answer);", "answer"],
@@ -49,7 +49,7 @@ test("identifiers and file names with a denied word are reported once, with the 
   assert.match(problemsWith({ "packages/http1/src/answer-head.ts": "" }).join(), /answer-head: .* response/u);
 });
 
-test("texts, comments, other words and the words behind a prefix are no problem", () => {
+test("texts, comments, other words, and words after a prefix are allowed", () => {
   const source = `// answer\nconst text = "answer"; const answered = \`answer\`; const atMost = almost; let mostBytes = atLeast;`;
   assert.deepEqual(problemsWith({ "packages/http1/src/a.ts": source }), []);
 });

@@ -12,9 +12,9 @@ const PRESCRIBED = new Set(["answers", "seats_used", "seats_total"]);
 interface Word {
   /** Lower case, singular. */
   readonly text: string;
-  /** The word that the glossary has for it. */
+  /** The glossary's word. */
   readonly instead: string;
-  /** Refused as the first word of a constant only, such as in `LONGEST_NAME`. */
+  /** Refused only as the first word of a constant, such as in `LONGEST_NAME`. */
   readonly isPrefix: boolean;
 }
 

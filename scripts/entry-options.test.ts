@@ -8,7 +8,7 @@ import { repositoryRoot } from "./source-tree.ts";
 const WEIR = entryOptions(join(repositoryRoot, "apps/capture-proxy/bin/weir.js"));
 const SLUICE = entryOptions(join(repositoryRoot, "apps/gateway/bin/sluice.js"));
 
-test("both services have options of Node in their first line, Sluice all that Weir has but two", () => {
+test("both services have Node options in their first line, Sluice all of Weir's except two", () => {
   assert.ok(WEIR.length > 1);
   assert.deepEqual(
     WEIR.filter((option) => !SLUICE.includes(option)),
@@ -17,7 +17,7 @@ test("both services have options of Node in their first line, Sluice all that We
   );
 });
 
-test("docs/gateway/deploy.md starts Sluice with the options of its first line, in a unit and in a container", () => {
+test("docs/gateway/deploy.md starts Sluice with the options of its first line, in the unit and in the container", () => {
   const page = readFileSync(join(repositoryRoot, "docs/gateway/deploy.md"), "utf8");
   const starts = page.split("\n").filter((line) => /^(?:ExecStart=|ENTRYPOINT )/u.test(line));
   assert.equal(starts.length, 2);

@@ -47,7 +47,7 @@ describe("every form of reference is found", () => {
   }
 });
 
-describe("what only looks like a reference is not", () => {
+describe("text that only looks like a reference is ignored", () => {
   const cases: readonly string[] = [
     '// import "./a.ts";',
     '/* import "./a.ts"; */',
@@ -67,7 +67,7 @@ describe("what only looks like a reference is not", () => {
   for (const source of cases) test(source, () => assert.deepEqual(found(source), []));
 });
 
-test("a reference knows the line of its keyword", () => {
+test("a reference has the line of its keyword", () => {
   const source = 'import "./a.ts";\n\n/* two\nlines */ export {\n  b,\n} from "./b.ts";\nimport("./c.ts");\n';
   assert.deepEqual(
     scanModuleReferences(source).map((reference) => reference.line),
@@ -101,7 +101,7 @@ test("no text makes the scanner throw or run forever", () => {
   );
 });
 
-test("a declaration is found whatever well-formed code stands before it", () => {
+test("a declaration is found after any well-formed code", () => {
   const pieces = [
     "const a = 1 / 2 / 3;",
     "const r = /[/'\"`]+\\//gu;",

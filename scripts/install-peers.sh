@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
-# Installs what the tests talk to: real clients and tools from Debian's (or Ubuntu's) packages. Safe to run again; does
-# nothing and needs no rights if all is there. Tests of a missing peer are skipped, except with CI=true, where they fail.
+# Installs the peers of the tests: clients and tools from Debian's (or Ubuntu's) packages. Safe to run again; if everything
+# is installed, it does nothing and needs no permissions. Tests of a missing peer are skipped, or fail with CI=true.
 set -euo pipefail
 
-# What is looked for, and the package that brings it. A path or a command name; "py:" stands for a module of the
-# system's Python.
+# A path or command name, and the package that installs it; "py:" marks a module of the system's Python.
 peers=(
   "chromium chromium"
   "chromium-headless-shell chromium-headless-shell"
@@ -64,13 +63,13 @@ as_root=()
 if [ "$(id -u)" -ne 0 ]; then as_root=(sudo); fi
 mapfile -t missing < <(printf '%s\n' "${missing[@]}" | sort -u)
 echo "Test peers: installing ${missing[*]}"
-# Waits for another package manager at work, and tries a failing mirror again.
+# Waits for another running package manager, and retries failing mirrors.
 apt=(env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3)
 "${as_root[@]}" "${apt[@]}" update
 "${as_root[@]}" "${apt[@]}" install -y --no-install-recommends "${missing[@]}" >/dev/null
 
 for peer in "${peers[@]}"; do
   read -r what package <<<"$peer"
-  is_there "$what" || { echo "Test peers: $package is installed, but $what is still not there" >&2; exit 1; }
+  is_there "$what" || { echo "Test peers: $package is installed, but $what is still missing" >&2; exit 1; }
 done
 echo "Test peers: done"

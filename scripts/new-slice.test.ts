@@ -11,7 +11,7 @@ const ENTRY = "packages/capture-contract/src/index.ts";
 const realEntry = readFileSync(join(repositoryRoot, ENTRY), "utf8");
 const read = (root: string, path: string): string => readFileSync(join(root, path), "utf8");
 
-test("a new slice keeps the rules of slices and joins the contract's entry", () => {
+test("a new slice passes the checks and is exported by the contract's entry", () => {
   using tree = fixtureTree({ [ENTRY]: realEntry });
   const result = writeSlice(tree.root, "tide-gauge", "tide-reading");
   assert.equal(result.kind, "written");
@@ -27,7 +27,7 @@ test("a new slice keeps the rules of slices and joins the contract's entry", () 
   assert.match(read(tree.root, "packages/capture-contract/src/tide-gauge.ts"), /export type TideReading = /u);
 });
 
-test("an entry of another shape is left alone and named among the steps", () => {
+test("an entry of another form is left unchanged and named in the steps", () => {
   using tree = fixtureTree({ [ENTRY]: "export {};\n" });
   const result = writeSlice(tree.root, "mocks");
   assert.equal(result.kind, "written");
@@ -35,7 +35,7 @@ test("an entry of another shape is left alone and named among the steps", () => 
   assert.equal(read(tree.root, ENTRY), "export {};\n");
 });
 
-test("nothing is overwritten, and nothing written beside what exists", () => {
+test("if any file exists, nothing is written", () => {
   const path = "apps/capture-proxy/src/slices/mocks/mocks.operations.ts";
   using tree = fixtureTree({ [ENTRY]: realEntry, [path]: "mine" });
   assert.deepEqual(writeSlice(tree.root, "mocks"), { kind: "refused", reason: `${path} exists already` });
@@ -43,7 +43,7 @@ test("nothing is overwritten, and nothing written beside what exists", () => {
   assert.equal(existsSync(join(tree.root, "packages/capture-contract/src/mocks.ts")), false);
 });
 
-describe("a name is refused", () => {
+describe("an invalid name is refused", () => {
   const cases: readonly [slice: string, noun: string | undefined][] = [
     ["", undefined],
     ["Mocks", undefined],

@@ -8,7 +8,7 @@ interface Entry {
   readonly response: { readonly bodySize: number; readonly content: { readonly text?: string } };
 }
 
-test("the pictured visit is a HAR in order of time, to hosts that nobody owns, ending before the given moment", () => {
+test("the visit is a HAR in chronological order, to reserved host names, ending before the given time", () => {
   const endMs = Date.parse("2026-01-02T03:04:05.678Z");
   const { log } = JSON.parse(picturedTraffic(endMs)) as { log: { version: string; entries: Entry[] } };
   assert.equal(log.version, "1.2");

@@ -24,7 +24,7 @@ function drawnWith(seed: string | undefined): string {
   });
 }
 
-test("property tests draw the same values in every run, others with another seed", () => {
+test("property tests draw the same values in each run, and others with another seed", () => {
   const first = drawnWith(undefined);
   assert.equal(drawnWith(undefined), first);
   assert.notEqual(drawnWith("7"), first);
@@ -32,6 +32,6 @@ test("property tests draw the same values in every run, others with another seed
   assert.notEqual(drawnWith("random"), drawnWith("random"));
 });
 
-test("a seed that is neither a number nor random is refused by name", () => {
+test("a seed that is neither a number nor random is refused with the variable's name", () => {
   assert.throws(() => propertySeed("dice"), /PROPERTY_SEED is a whole number or "random", not "dice"/);
 });

@@ -68,7 +68,7 @@ describe("the exit code", () => {
     assert.equal(await runServices([service(fixture.root, "killed")], new EventEmitter()), 137);
   });
 
-  test("is that of the first to end, after the others were asked to end too", async () => {
+  test("is that of the first to end, after the others were terminated", async () => {
     using fixture = tree();
     const mark = join(fixture.root, "mark");
     const signals = new EventEmitter();
@@ -88,7 +88,7 @@ describe("the exit code", () => {
 });
 
 describe("signals", () => {
-  test("are passed on, a hang-up as a request to end", async () => {
+  test("are forwarded, a hang-up as SIGTERM", async () => {
     for (const [sent, received] of [
       ["SIGINT", "SIGINT"],
       ["SIGTERM", "SIGTERM"],
@@ -105,7 +105,7 @@ describe("signals", () => {
     }
   });
 
-  test("that arrive together are one key press; a later one is another", async (context) => {
+  test("that arrive together count as one key press; a later one is another", async (context) => {
     using fixture = tree();
     const signals = new EventEmitter();
     let nowMs = 10_000;
@@ -121,7 +121,7 @@ describe("signals", () => {
     assert.equal(readFileSync(join(fixture.root, "mark"), "utf8"), "started\nSIGINT\nSIGINT\n");
   });
 
-  test("are left alone again when all services have ended", async () => {
+  test("are no longer handled after all services have ended", async () => {
     using fixture = tree();
     const signals = new EventEmitter();
     await runServices([service(fixture.root, "ending", "0")], signals);
@@ -129,7 +129,7 @@ describe("signals", () => {
   });
 });
 
-test("an announcement is said once, behind the words it waits for", async (context) => {
+test("an announcement is printed once, after the text it waits for", async (context) => {
   using fixture = fixtureTree({
     "saying.mjs": `
 const said = ["not yet", "ready now", "ready again"];
@@ -140,7 +140,7 @@ next();`,
   context.mock.method(process.stderr, "write", (piece: Uint8Array | string) => words.push(String(piece)) > 0);
   const announcement = { after: /^ready/mu, text: "try this\n" };
   assert.equal(await runServices([{ ...service(fixture.root, "saying"), announcement }], new EventEmitter()), 0);
-  // How many pieces its words arrive in is the system's business.
+  // The number of chunks depends on the system.
   assert.match(words.join(""), /^not yet\nready now\n(ready again\n)?try this\n(ready again\n)?$/u);
 });
 

@@ -1,4 +1,4 @@
-/** Names and places: the data behind `check-slices.ts`. */
+/** Names and paths: the data behind `check-slices.ts`. */
 
 /** The roles a slice's file may have: `<slice>.<role>.ts`. A pure file has no role and is named for its noun. */
 export const SLICE_ROLES: readonly string[] = [

@@ -95,7 +95,7 @@ import { test } from "node:test";
 import { ${camel}Operations } from "@headworks/capture-contract";
 import { create${pascal}Slice } from "./${slice}.slice.ts";
 
-test("the slice carries the name of its contract and handles all its operations", () => {
+test("the slice has the name of its contract and handles all its operations", () => {
   const slice = create${pascal}Slice();
   assert.equal(slice.name, "${slice}");
   assert.deepEqual(Object.keys(slice.operations).toSorted(), Object.keys(${camel}Operations).toSorted());
@@ -122,7 +122,7 @@ import { test } from "node:test";
 import type { ${entity} } from "@headworks/capture-contract";
 import { ${camel}Handlers } from "./${slice}.operations.ts";
 
-test("the list is answered as it is kept", async () => {
+test("the list has the stored items", async () => {
   const kept: ${entity}[] = [{ id: "3b241101-e2bb-4255-8caf-4136c566a962", created_at: "2026-01-02T03:04:05.678Z" }];
   const handlers = ${camel}Handlers(() => kept);
   const input = { params: undefined, query: undefined, body: undefined, headers: {}, signal: new AbortController().signal };

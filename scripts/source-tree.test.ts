@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { fixtureTree } from "./fixture-tree.ts";
 import { filesBelow, reportProblems, sourceFiles } from "./source-tree.ts";
 
-test("sources are listed in order, without dependencies, builds, hidden files and foreign code", () => {
+test("sources are listed in order, without dependencies, builds, hidden files and third-party code", () => {
   using tree = fixtureTree({
     "scripts/b.ts": "",
     "apps/x/src/a.ts": "",
@@ -20,7 +20,7 @@ test("sources are listed in order, without dependencies, builds, hidden files an
   assert.deepEqual(filesBelow(tree.root, "packages/absent"), []);
 });
 
-test("problems are printed in order and fail the process, none print that all is well", (context) => {
+test("problems are printed in order and set exit code 1; without any, a success message is printed", (context) => {
   const before = process.exitCode;
   context.after(() => (process.exitCode = before));
   const errors = context.mock.method(console, "error", () => undefined);

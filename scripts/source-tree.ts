@@ -5,7 +5,7 @@ import { join, relative, sep } from "node:path";
 const SOURCE_FOLDERS = ["apps", "packages", "e2e", "bench", "scripts"];
 
 const SKIPPED_NAMES = new Set(["node_modules", "dist", "coverage"]);
-/** Benchmarked proxies of others, and results. */
+/** Drivers of benchmarked third-party proxies, and results. */
 const SKIPPED_PATHS = new Set(["bench/peers", "bench/results"]);
 
 /** The repository this script belongs to. */

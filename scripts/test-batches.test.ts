@@ -24,18 +24,18 @@ const ALONE: readonly (readonly [string, string])[] = [
   ["what everybody sees", "globalThis.fetch = answered;"],
 ];
 for (const [what, line] of ALONE) {
-  test(`a test file that changes or asks what concerns the whole process runs alone: ${what}`, () => {
+  test(`a test file that uses process-wide state runs alone: ${what}`, () => {
     assert.equal(canShareProcess("packages/http1/src/a.test.ts", `${PLAIN}${line}\n`), false);
   });
 }
 
-test("a test file that reads settings and says nothing of the process may share one, except from e2e", () => {
+test("a test file that only reads settings may share a process, except in e2e", () => {
   const text = `${PLAIN}if (process.env["CI"] === "true") test("after", () => undefined);\n`;
   assert.equal(canShareProcess("packages/http1/src/a.test.ts", text), true);
   assert.equal(canShareProcess("e2e/a.test.ts", text), false);
 });
 
-test("files of a folder share processes, a bounded number each, and every file is in one", () => {
+test("files of a folder share processes, up to a limit, and each file is in one", () => {
   const files = [
     ...Array.from({ length: 30 }, (_, at) => `apps/gateway/src/deep/${at}.test.ts`),
     "apps/gateway/test/a.test.ts",
@@ -69,12 +69,12 @@ const ORDERS: readonly (readonly [what: string, given: string[], order: string[]
   ["not at all when there are none", ["b", "a"], ["b", "a"]],
 ];
 for (const [what, given, order] of ORDERS) {
-  test(`journeys in a browser stand among the other tests, each once: ${what}`, () => {
+  test(`browser tests are spread among the others, each once: ${what}`, () => {
     assert.deepEqual(spreadBrowsers(given.map(named)), order.map(named));
   });
 }
 
-test("a file that is alone is started itself, others by a module that imports them", async () => {
+test("a single file is started directly, several by a module that imports them", async () => {
   await using directory = await temporaryDirectory();
   const batches = [
     { name: "one", files: ["e2e/curl.test.ts"] },

@@ -35,7 +35,7 @@ describe("npm test", () => {
     test(name, () => assert.deepEqual(selectTests(sources, args), { files, options: [], needsUi }));
   }
 
-  test("passes options on to the runner", () => {
+  test("forwards options to the runner", () => {
     const { files, options } = selectTests(sources, ["--test-name-pattern=chunk", "http1"]);
     assert.deepEqual(options, ["--test-name-pattern=chunk"]);
     assert.deepEqual(files, ["packages/http1/src/head.test.ts"]);

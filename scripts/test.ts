@@ -9,19 +9,18 @@ import { selectTests } from "./test-selection.ts";
 import { ensureUi } from "./ui-build.ts";
 
 /**
- * One more than there are processors: a test waits for a fifth of its time. With two more browsers hold each other up, and
- * the whole takes longer.
+ * One more than the number of processors: a test waits for a fifth of its time. With two more, browsers slow each other
+ * down and the run takes longer.
  */
 const CONCURRENCY = Math.min(availableParallelism() + 1, 4);
 /** Longer than any test takes; a test that hangs then fails by name instead of stopping the run. */
 const TEST_TIMEOUT_MS = 180_000;
 /**
- * The runner waits without an end for a file whose tests are over and whose process is not. Where nobody looks, it is
- * stopped then.
+ * The runner waits indefinitely for a process that stays alive after its tests. In CI it is stopped.
  */
 const SILENCE_LIMIT_MS = TEST_TIMEOUT_MS + 60_000;
 
-/** Hundreds of processes load the same sources: what Node made of them once is kept, a third of a small test's time. */
+/** Hundreds of processes load the same sources: a shared compile cache saves a third of a small test's time. */
 const COMPILE_CACHE = join(repositoryRoot, "node_modules/.cache/tests");
 
 const { files, options, needsUi } = selectTests(sourceFiles(repositoryRoot), process.argv.slice(2));
@@ -48,7 +47,7 @@ const runner = spawn(
   ],
   {
     cwd: repositoryRoot,
-    // No load balancer looks at gateways of tests.
+    // There is no load balancer.
     env: { NODE_COMPILE_CACHE: COMPILE_CACHE, GATEWAY_SHUTDOWN_DELAY_MS: "0", ...process.env },
     stdio: ["ignore", process.stdout.isTTY ? "inherit" : "pipe", "inherit"],
   },

@@ -21,7 +21,7 @@ const ui = {
   "package-lock.json": "{}",
 };
 
-/** Builds as the bundler does: replaces dist. */
+/** Replaces dist, like the bundler. */
 function stubBuild(write: (files: Record<string, string>) => void): {
   build: () => Promise<void>;
   count: () => number;
@@ -37,7 +37,7 @@ function stubBuild(write: (files: Record<string, string>) => void): {
 
 const silent = (): void => undefined;
 
-test("a tree without UI has nothing to build and says so", async () => {
+test("a tree without a UI needs no build and reports that", async () => {
   using tree = fixtureTree({ "apps/capture-ui/package.json": "{}" });
   const lines: string[] = [];
   const state = await ensureUi(
@@ -49,7 +49,7 @@ test("a tree without UI has nothing to build and says so", async () => {
   assert.equal(lines.length, 1);
 });
 
-test("a missing build is made once, with one line said", async () => {
+test("a missing build is created once, with one printed line", async () => {
   using tree = fixtureTree(ui);
   const { build, count } = stubBuild(tree.write);
   const lines: string[] = [];
@@ -108,7 +108,7 @@ describe("a build stays fresh after", () => {
   }
 });
 
-test("a failed build is reported and does not count, even if it left a page behind", async () => {
+test("a failed build is reported and does not count, even if it left a page", async () => {
   using tree = fixtureTree(ui);
   await ensureUi(tree.root, silent, stubBuild(tree.write).build);
   tree.write({ [SOURCE]: "broken" });
@@ -120,7 +120,7 @@ test("a failed build is reported and does not count, even if it left a page behi
   assert.equal(uiState(tree.root), "stale");
 });
 
-test("an edit made while the build runs leaves it stale", async () => {
+test("an edit during the build makes it stale", async () => {
   using tree = fixtureTree(ui);
   await ensureUi(tree.root, silent, () => {
     tree.write({ [BUILT]: "<!doctype html>", [SOURCE]: "edited" });

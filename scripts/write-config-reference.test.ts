@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { referenceText } from "./write-config-reference.ts";
 
-test("a section has a table of all fields below it, those that must be there in bold, bars escaped", () => {
+test("a section has a table of all its fields, required ones in bold, with escaped bars", () => {
   const text = referenceText({
     type: "object",
     properties: {

@@ -26,13 +26,13 @@ for (const { document, prefix, tables } of [
       }
     });
 
-    test("is the same text every time", () => {
+    test("is deterministic", () => {
       assert.equal(openApiTexts().get(document), openApiTexts().get(document));
     });
   });
 }
 
-describe("a difference between the committed and the fresh document", () => {
+describe("the first difference between the committed and the generated document", () => {
   const cases: readonly [string, string, string, string | undefined][] = [
     ["nothing for equal texts", "a\nb\n", "a\nb\n", undefined],
     ["the changed line with both versions", "a\nb\n", "a\nc\n", "line 2:\n  - b\n  + c"],

@@ -1,7 +1,7 @@
 import { mitmdumpWith, mockttpWith, startWeir, type Contender } from "../capture/proxies.ts";
 import type { Row } from "../capture/rows.ts";
 
-/** A kind of traffic and those that serve it; the first is what the others are compared with. */
+/** A kind of traffic and its contenders; the first one is the baseline. */
 export interface RuleRow {
   readonly row: Row;
   readonly contenders: readonly [Contender, ...Contender[]];
@@ -9,7 +9,7 @@ export interface RuleRow {
 
 type Rule = Readonly<Record<string, unknown>>;
 
-/** The word that begins every body of the origin, and one as long. */
+/** The first word of each body of the origin, and a word of the same length. */
 const EDIT = { from: '"items"', to: '"goods"' } as const;
 
 function rule(name: string, condition: object, direction: string, ...rewrites: object[]): Rule {
@@ -26,7 +26,7 @@ const patternRule = rule("pattern", all, "response", {
   replacement: '"goods"',
 });
 
-/** As people have them: mostly by URL, some by host, path, header or method; none holds for the requests of the run. */
+/** A realistic mix: mostly by URL, some by host, path, header or method; none matches a request of the run. */
 const missingConditions: readonly object[] = Array.from({ length: 1000 }, (_, number) => {
   const conditions = [
     { type: "url_pattern", pattern: `^https://api${number}\\.example\\.com/v[0-9]+/` },
@@ -60,7 +60,7 @@ const missingMocks = missing((condition, name) => ({ name, condition, response: 
 const missingBreakpoints = missing((condition, name) => ({ name, condition, direction: "both" }));
 const missingBlocks = missing((_condition, name) => ({ pattern: `*.${name.replace(" ", "-")}.example` }));
 
-/** Rules by the operation that makes them. */
+/** Rules by the operation that creates them. */
 type RulesByPath = Readonly<Partial<Record<"rewrites" | "mocks" | "breakpoints" | "blocklist", readonly object[]>>>;
 
 function weirWith(name: string, rules: RulesByPath, edit?: Contender["edit"]): Contender {
@@ -97,7 +97,7 @@ const bodyContenders: readonly [Contender, ...Contender[]] = [
   mockttpWith("mockttp", { replace: [EDIT.from, EDIT.to] }, EDIT),
 ];
 
-/** 1,000 rules of a kind that hold for nothing, and of all kinds at once. */
+/** 1,000 non-matching rules of one kind, and of all kinds together. */
 const MISSING: Readonly<Record<string, RulesByPath>> = {
   rewrites: { rewrites: missingRewrites },
   mocks: { mocks: missingMocks },
@@ -111,7 +111,7 @@ const MISSING: Readonly<Record<string, RulesByPath>> = {
   },
 };
 
-/** What is looked for here is smaller than what a machine wavers: each pair runs at the same time on one core. */
+/** The measured differences are smaller than the machine's variations, so each pair runs concurrently on one core. */
 export const SIDE_BY_SIDE: {
   readonly row: Row;
   readonly pairs: readonly (readonly [Contender, Contender])[];
@@ -119,7 +119,7 @@ export const SIDE_BY_SIDE: {
   row: {
     ...kept,
     name: "side-by-side",
-    title: "2 KB answers: 1,000 rules of a kind that do not match, beside a Weir without rules",
+    title: "2 KB responses: 1,000 non-matching rules of a kind, compared to a concurrent Weir without rules",
     bodyBytes: 2048,
   },
   pairs: Object.entries({ "no rules": {}, ...MISSING }).map(([name, rules]) => [
@@ -130,7 +130,7 @@ export const SIDE_BY_SIDE: {
 
 export const RULE_ROWS: readonly RuleRow[] = [
   {
-    row: { ...kept, name: "missing", title: "2 KB answers: 1,000 rules of a kind that do not match", bodyBytes: 2048 },
+    row: { ...kept, name: "missing", title: "2 KB responses: 1,000 non-matching rules of a kind", bodyBytes: 2048 },
     contenders: [
       weirWith("no rules", {}),
       ...Object.entries(MISSING).map(([name, rules]) => weirWith(name, rules)),
@@ -138,7 +138,7 @@ export const RULE_ROWS: readonly RuleRow[] = [
     ],
   },
   {
-    row: { ...kept, name: "heads", title: "2 KB answers: a field set on both messages", bodyBytes: 2048 },
+    row: { ...kept, name: "heads", title: "2 KB responses: a field set in both messages", bodyBytes: 2048 },
     contenders: [
       weirWith("no rules", {}),
       weirWith("header", { rewrites: [headerRule] }),
@@ -147,11 +147,11 @@ export const RULE_ROWS: readonly RuleRow[] = [
     ],
   },
   {
-    row: { ...kept, name: "body-10k", title: "10 KB answers, a word in their body replaced", bodyBytes: 10_240 },
+    row: { ...kept, name: "body-10k", title: "10 KB responses, a word in the body replaced", bodyBytes: 10_240 },
     contenders: bodyContenders,
   },
   {
-    row: { ...kept, name: "body-1m", title: "1 MB answers, a word in their body replaced", bodyBytes: 1_048_576 },
+    row: { ...kept, name: "body-1m", title: "1 MB responses, a word in the body replaced", bodyBytes: 1_048_576 },
     contenders: bodyContenders,
   },
 ];

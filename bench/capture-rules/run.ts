@@ -13,15 +13,15 @@ import { RULE_ROWS, SIDE_BY_SIDE } from "./rule-rows.ts";
 
 const USAGE = `Usage: node bench/capture-rules/run.ts [options]
 
-What rules cost Weir, next to itself without rules, to mitmdump's --modify-headers and --modify-body, and to mockttp's.
+The cost of rules in Weir, compared to Weir without rules, mitmdump's --modify-headers and --modify-body, and mockttp's rules.
 
   --rows <names>    comma separated: ${[...RULE_ROWS, SIDE_BY_SIDE].map(({ row }) => row.name).join(", ")} (default: all)
   --seconds <n>     length of a round (default 3)
-  --rounds <n>      rounds that count; one more is run before them (default 3)
-  --starts <n>      of side-by-side: how often both are started anew (default 4)
+  --rounds <n>      counted rounds, after one uncounted round (default 3)
+  --starts <n>      of side-by-side: number of restarts of both (default 4)
   --pairs <names>   of side-by-side, comma separated: ${SIDE_BY_SIDE.pairs.map(([, { name }]) => name).join(", ")} (default: all)
-  --connections <n> connections at a time (default 64)
-  --json <file>     write all figures there
+  --connections <n> concurrent connections (default 64)
+  --json <file>     file for all results
 `;
 
 const { values } = parseArgs({
@@ -88,7 +88,7 @@ async function compare(): Promise<void> {
   }
 }
 
-/** Prints CPU per request of each kind of rules over that of the Weir beside it, as far as the rounds differ. */
+/** Prints the CPU per request of each kind of rules relative to its baseline, with the range of the rounds. */
 async function compareSideBySide(load: DrivenLoad, options: RunOptions): Promise<object[]> {
   const { row, pairs } = SIDE_BY_SIDE;
   const wanted = values.pairs?.split(",");
@@ -99,8 +99,8 @@ async function compareSideBySide(load: DrivenLoad, options: RunOptions): Promise
     for (const pair of pairs.filter(([, { name }]) => wanted === undefined || wanted.includes(name))) {
       const directory = join(options.directory, pair[1].name);
       mkdirSync(directory);
-      const asked = { ...options, directory, starts: Number(values.starts) };
-      const [own, other] = await measureSideBySide(row, pair, [load, second], asked);
+      const rowOptions = { ...options, directory, starts: Number(values.starts) };
+      const [own, other] = await measureSideBySide(row, pair, [load, second], rowOptions);
       const ratio = ratioOf(own.rounds, other.rounds);
       const figures = [ratio?.median, ratio?.min, ratio?.max].map((one) => (one?.toFixed(2) ?? "-").padStart(7));
       const us = [other, own].map(({ rounds }) =>

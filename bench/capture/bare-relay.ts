@@ -6,9 +6,9 @@ import { CertificateAuthority } from "@headworks/tls-authority";
 import { carry } from "./carry.ts";
 
 /**
- * What an intercepting proxy costs on these sockets before it does anything: takes CONNECT, ends TLS on both sides and passes
- * bytes on as they come, unread, unchecked and not stored, with the runtime's defaults of TLS. It is a measure of what is
- * within reach, no proof: writes that are gathered, or other settings of TLS, may cost somewhat less.
+ * The cost of these sockets for any intercepting proxy: accepts CONNECT, terminates TLS on both sides and relays bytes
+ * unread, unchecked and unstored, with the runtime's TLS defaults. It is an approximate
+ * lower bound: batched writes, or other TLS settings, may cost somewhat less.
  *
  * Usage: node bare-relay.ts <directory> <origin CA file>; prints {"port", "ca"} when it listens.
  */

@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 
-/** Passes on what comes from one socket to the other, as it comes, and how that ends. */
+/** Relays the bytes of one socket to the other, and its end or failure. */
 export function carry(from: Socket, to: Socket): void {
   from.on("data", (piece: Buffer) => {
     if (!to.write(piece)) from.pause();

@@ -5,15 +5,15 @@ import { ResponseReader } from "@headworks/http1";
 import { Socks5ClientHandshake } from "@headworks/socks5";
 import type { LoadJob } from "./load-job.ts";
 
-/** One connection through the proxy; `request` may be called again when its promise is settled. */
+/** One connection through the proxy; call `request` again only after its promise has settled. */
 export interface Channel {
   readonly isClosed: boolean;
-  /** Rejects for any answer but the expected one. */
+  /** Rejects for any response other than the expected one. */
   request(number: number): Promise<void>;
   end(): void;
 }
 
-/** What browsers send, more or less. */
+/** Fields similar to a browser's. */
 export const FIELDS = [
   "User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36",
   "Accept: application/json",
@@ -23,10 +23,10 @@ export const FIELDS = [
   "\r\n",
 ].join("\r\n");
 
-/** What was answered is not what was asked for. */
+/** The response differs from the expected one. */
 export class LoadError extends Error {}
 
-/** Speaks HTTP/1.1 with the origin. */
+/** Uses HTTP/1.1 with the origin. */
 export class Http1Channel implements Channel {
   readonly #job: LoadJob;
   readonly #socket: Socket;
@@ -62,11 +62,11 @@ export class Http1Channel implements Channel {
         },
         onData: (piece) => {
           this.#bytes += piece.length;
-          // An unexpected answer may be long, and its beginning tells enough.
+          // The beginning of an unexpected response is enough.
           if (this.#bytes <= this.#expected.length) this.#firstBody?.push(Buffer.from(piece));
         },
-        onEnd: () => this.#answered(),
-        onError: (error) => this.#fail(new LoadError(`The answer cannot be read: ${error.message}`)),
+        onEnd: () => this.#responded(),
+        onError: (error) => this.#fail(new LoadError(`The response cannot be parsed: ${error.message}`)),
       },
       { lenient: true },
     );
@@ -75,7 +75,7 @@ export class Http1Channel implements Channel {
     socket.on("error", (error) => this.#fail(error));
     socket.on("close", () => {
       this.isClosed = true;
-      this.#fail(new LoadError("The proxy closed the connection in the middle of an exchange"));
+      this.#fail(new LoadError("The proxy closed the connection during an exchange"));
     });
   }
 
@@ -85,8 +85,8 @@ export class Http1Channel implements Channel {
     this.#bytes = 0;
     this.#reader.expect("GET");
     const { scheme, bySocks5, originHost, originPort } = this.#job;
-    const place = scheme === "http" && bySocks5 !== true ? `http://${originHost}:${originPort}` : "";
-    this.#socket.write(`GET ${place}/${this.#job.bodyBytes}?n=${number} HTTP/1.1\r\n${this.#head}`, "latin1");
+    const targetPrefix = scheme === "http" && bySocks5 !== true ? `http://${originHost}:${originPort}` : "";
+    this.#socket.write(`GET ${targetPrefix}/${this.#job.bodyBytes}?n=${number} HTTP/1.1\r\n${this.#head}`, "latin1");
     return promise;
   }
 
@@ -95,7 +95,7 @@ export class Http1Channel implements Channel {
     this.#socket.end();
   }
 
-  #answered(): void {
+  #responded(): void {
     const settled = this.#settled;
     this.#settled = undefined;
     const first = this.#firstBody;
@@ -103,9 +103,9 @@ export class Http1Channel implements Channel {
     if (this.#closesAfter) this.end();
     if (this.#status !== 200 || this.#bytes !== this.#job.bodyBytes) {
       const text = first === undefined ? "" : `: ${Buffer.concat(first).toString("latin1").slice(0, 300)}`;
-      settled?.reject(new LoadError(`Answer ${this.#status} with ${this.#bytes} bytes${text}`));
+      settled?.reject(new LoadError(`Response ${this.#status} with ${this.#bytes} bytes${text}`));
     } else if (first && !Buffer.concat(first).equals(this.#expected)) {
-      settled?.reject(new LoadError("The answer's body was changed on its way"));
+      settled?.reject(new LoadError("The response's body was changed"));
     } else {
       settled?.resolve();
     }
@@ -118,7 +118,7 @@ export class Http1Channel implements Channel {
   }
 }
 
-/** Asks for a tunnel by name; the origin speaks only when asked, so nothing comes behind the reply. */
+/** Opens a tunnel by name; the origin sends nothing first, so nothing follows the reply. */
 async function openBySocks5(raw: Socket, { originHost, originPort }: LoadJob): Promise<void> {
   const handshake = new Socks5ClientHandshake(
     { host: { kind: "name", name: originHost }, port: originPort },
@@ -134,14 +134,14 @@ async function openBySocks5(raw: Socket, { originHost, originPort }: LoadJob): P
   }
 }
 
-/** Addresses of loopback that the load comes from. */
+/** Number of loopback addresses of the load client. */
 const SOURCES = 200;
 let opened = 0;
 
 /**
- * From addresses of its own: mockttp takes a client whose port is by chance that of one of its own connections to the
- * origin for itself, and refuses to go round in circles. From many: the system looks for a free port of an address among
- * all that wait out their minute, which took tens of milliseconds after some thousand connections from one.
+ * The load uses its own addresses, because mockttp mistakes a client whose port equals that of one of its own connections
+ * to the origin for itself, and reports a loop. It uses many, because the system searches a free port of an address among
+ * all those in TIME_WAIT, which took tens of milliseconds after some thousand connections from one address.
  */
 async function openToProxy({ proxyPort }: LoadJob): Promise<Socket> {
   opened += 1;
@@ -152,7 +152,7 @@ async function openToProxy({ proxyPort }: LoadJob): Promise<Socket> {
   return raw;
 }
 
-/** A TLS session with the origin, which the proxy intercepts, inside a tunnel that the proxy is asked for. */
+/** A TLS session with the origin, intercepted by the proxy, inside a CONNECT tunnel. */
 export async function openSecure(
   job: LoadJob,
   context: SecureContext,
@@ -175,11 +175,11 @@ async function openTls(
     response += piece.toString("latin1");
   }
   if (!/^HTTP\/1\.[01] 200 /.test(response) || !response.endsWith("\r\n\r\n")) {
-    throw new LoadError(`CONNECT was answered with ${JSON.stringify(response.slice(0, 200))}`);
+    throw new LoadError(`CONNECT failed with ${JSON.stringify(response.slice(0, 200))}`);
   }
   const offered = protocol === "h2" ? { ALPNProtocols: ["h2"] } : {};
   const secure = connectTls({ socket: raw, servername: originHost, secureContext: context, ...offered });
   await once(secure, "secureConnect");
-  if (protocol === "h2" && secure.alpnProtocol !== "h2") throw new LoadError("The proxy does not speak HTTP/2");
+  if (protocol === "h2" && secure.alpnProtocol !== "h2") throw new LoadError("The proxy does not support HTTP/2");
   return secure;
 }

@@ -4,16 +4,16 @@ import type { OriginReady } from "./origin.ts";
 import { join } from "node:path";
 import { Companion } from "./pinning.ts";
 
-/** The load client's process as seen from here. One command at a time. */
+/** Controls the load client's process. One command at a time. */
 export class DrivenLoad {
   readonly #process = new Companion(join(import.meta.dirname, "load.ts"));
 
-  /** Connects through the proxy and sends one request on each connection that will be kept. */
+  /** Connects through the proxy and sends one request on each kept connection. */
   async open(job: LoadJob): Promise<void> {
     await this.#obeyed({ do: "open", job });
   }
 
-  /** Sends requests until either limit is reached and all are answered. Rejects at the first wrong answer. */
+  /** Sends requests until either limit is reached and all have responses. Rejects at the first wrong response. */
   async run(limits: { readonly milliseconds?: number; readonly requests?: number }): Promise<LoadResult> {
     const { milliseconds = 3_600_000, requests = Number.MAX_SAFE_INTEGER } = limits;
     return await this.#obeyed({ do: "run", milliseconds, requests });

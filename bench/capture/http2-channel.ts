@@ -9,7 +9,7 @@ const HEADERS = FIELDS.split("\r\n")
   .filter((line) => line !== "")
   .flatMap((line) => [line.slice(0, line.indexOf(":")).toLowerCase(), line.slice(line.indexOf(":") + 2)]);
 
-/** Speaks HTTP/2 with the origin, one stream at a time. */
+/** Uses HTTP/2 with the origin, one stream at a time. */
 export class Http2Channel implements Channel {
   readonly #session: Http2Session;
   readonly #job: LoadJob;
@@ -40,7 +40,7 @@ export class Http2Channel implements Channel {
     this.#session.request(section, true).handler = response;
     await response.whenWhole;
     if (response.isWrong || response.status !== "200" || response.sizeBytes !== bodyBytes) {
-      throw new LoadError(`Answer ${response.status} with ${response.sizeBytes} bytes`);
+      throw new LoadError(`Response ${response.status} with ${response.sizeBytes} bytes`);
     }
     this.#isChecked = true;
   }
@@ -50,7 +50,7 @@ export class Http2Channel implements Channel {
   }
 }
 
-/** One answer, whose body is looked at if it is known what it has to be. */
+/** One response, whose body is checked if its content is known. */
 class Response implements StreamHandler {
   status = "";
   sizeBytes = 0;
@@ -80,7 +80,7 @@ class Response implements StreamHandler {
   }
 
   onTrailers(): void {
-    // The origin sends none.
+    // The origin sends no trailers.
   }
 
   onEnd(): void {
@@ -93,6 +93,6 @@ class Response implements StreamHandler {
 
   onClose(code: number): void {
     const message = code === NO_ERROR ? "The connection ended" : `The stream was reset with ${code}`;
-    this.#reject(new LoadError(`${message} in the middle of an exchange`));
+    this.#reject(new LoadError(`${message} during an exchange`));
   }
 }

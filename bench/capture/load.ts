@@ -6,8 +6,8 @@ import type { LoadJob } from "./load-job.ts";
 import { WebSocketChannel } from "./websocket-channel.ts";
 
 /**
- * Commands to the load client, a process of its own: raw sockets through the proxy, one request in flight per connection. It
- * checks each response for status and length, the first one of each connection for its content. Driven over IPC: `open`, then
+ * Commands for the load client, a process of its own: raw sockets through the proxy, one request in flight per connection. It
+ * checks status and length of each response, and the content of the first one of each connection. Driven over IPC: `open`, then
  * any number of `run`s, each with a reply.
  */
 export type LoadCommand =
@@ -18,7 +18,7 @@ export type LoadCommand =
 export interface LoadResult {
   readonly requests: number;
   readonly elapsedMs: number;
-  /** Connections opened during the run; not 0 in a kept-alive row means that the proxy closed some. */
+  /** Connections opened during the run; not 0 with kept connections means that the proxy closed some. */
   readonly opened: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
@@ -42,7 +42,7 @@ class Load {
     this.#expected = edit ? Buffer.from(sent.toString("latin1").replaceAll(edit.from, edit.to), "latin1") : sent;
   }
 
-  /** Opens every connection and sends one request on each, so that a run finds everything set up. */
+  /** Opens all connections and sends one request on each, to complete the setup before a run. */
   async open(): Promise<void> {
     this.#channels = Array.from({ length: this.#job.connections }, () => undefined);
     if (this.#job.isNewConnectionEach) return;

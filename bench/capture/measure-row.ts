@@ -8,17 +8,17 @@ import { processorTime, residentMb, untilQuiet } from "./processor-time.ts";
 import type { Contender, RunningProxy } from "./proxies.ts";
 import type { Row } from "./rows.ts";
 
-/** What one contender cost in one round. */
+/** The results of one contender in one round. */
 export interface Round {
   readonly requests: number;
   readonly perSecond: number;
-  /** CPU time of the proxy per request: all threads and child processes, until it was quiet again. */
+  /** CPU time of the proxy per request: all threads and child processes, until it is quiet again. */
   readonly cpuUs: number;
-  /** Of that, its first thread. */
+  /** CPU time of its first thread. */
   readonly mainThreadUs: number;
-  /** Share of one core that the proxy had while requests came; near 1: the proxy was the bottleneck. */
+  /** Share of one core that the proxy used during the requests; near 1 means that the proxy was the bottleneck. */
   readonly coreShare: number;
-  /** Connections that the load client had to open anew. */
+  /** Connections that the load client had to reopen. */
   readonly reopened: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
@@ -30,7 +30,7 @@ export interface Measured {
   readonly rounds: readonly Round[];
   readonly residentMb: number;
   readonly stored: string;
-  /** Set when it failed; what was measured before that is kept. */
+  /** Set after a failure; earlier results are kept. */
   readonly problem: string | undefined;
 }
 
@@ -44,7 +44,7 @@ export interface RunOptions {
   readonly nodeOptions: readonly string[];
 }
 
-/** A contender that takes part in a row; `failed` once it gave a wrong answer or died. */
+/** A contender in a row; `failed` after a wrong response or an exit. */
 interface Participant {
   readonly contender: Contender;
   readonly proxy: RunningProxy | undefined;
@@ -53,15 +53,15 @@ interface Participant {
   problem: string | undefined;
 }
 
-/** New connections cost so much that fewer at a time keep every proxy busy, and the slow ones from timing out. */
+/** New connections cost so much that fewer keep each proxy busy, and slow proxies would time out with more. */
 const NEW_AT_A_TIME = 16;
 
-/** Compilers of the contenders need thousands of requests before they have done their work. */
+/** The contenders' compilers need thousands of requests to finish. */
 const WARM_UP_SECONDS = 8;
 
 /**
- * Measures a row: every contender is started afresh, serves one round that does not count, then the rounds go in turn
- * from contender to contender, so that whatever else the machine does meets all of them alike.
+ * Measures a row: all contenders are restarted, serve one uncounted round, and then take turns
+ * in rounds, so that other load of the machine affects all of them alike.
  */
 export async function measureRow(
   row: Row,
@@ -71,11 +71,11 @@ export async function measureRow(
 ): Promise<Measured[]> {
   const participants: Participant[] = [];
   try {
-    const asked = row.by ?? row.inside;
-    const able = contenders.filter(({ speaks = [] }) => asked === undefined || speaks.includes(asked));
+    const protocol = row.by ?? row.inside;
+    const able = contenders.filter(({ protocols = [] }) => protocol === undefined || protocols.includes(protocol));
     for (const contender of able) participants.push(await enter(row, contender, options));
     for (let round = 0; round <= options.rounds; round += 1) {
-      // Every other round goes the other way, so that nobody always follows the same one.
+      // Every other round runs in reverse order, so that no contender always follows the same one.
       const order = round % 2 === 0 ? participants : participants.toReversed();
       for (const participant of order) await playRound(row, participant, load, options, round > 0);
     }
@@ -88,10 +88,10 @@ export async function measureRow(
 }
 
 /**
- * Measures two contenders at the same time, each with a load of its own, on the core they share: whatever else the machine
- * does, and how fast it is at the moment, meets both in every millisecond. Their CPU per request can be compared more
- * closely than that of rounds in turn; requests per second say nothing here. Two processes of the same program differ by
- * a tenth for as long as they live, so both are started anew `starts` times, each first every other time.
+ * Measures two contenders concurrently, each with a load of its own, on a shared core, so that other load and the
+ * current speed of the machine affect both at any time. Their CPU per request can be compared more
+ * precisely than that of alternating rounds; requests per second are meaningless here. Two processes of the same program differ by
+ * a tenth for their whole life, so both are restarted `starts` times, in alternating order.
  */
 export async function measureSideBySide(
   row: Row,
@@ -149,7 +149,7 @@ async function enter(row: Row, contender: Contender, options: RunOptions): Promi
   const { originCaFile, nodeOptions } = options;
   try {
     const { by, inside } = row;
-    const proxy = await contender.start({ directory, originCaFile, nodeOptions, asked: by ?? inside });
+    const proxy = await contender.start({ directory, originCaFile, nodeOptions, protocol: by ?? inside });
     return { contender, proxy, rounds: [], exchanges: 0, problem: undefined };
   } catch (error) {
     return { contender, proxy: undefined, rounds: [], exchanges: 0, problem: messageOf(error) };
@@ -167,7 +167,7 @@ async function playRound(
   await runRound(participant, isOpen, load, options, counts);
 }
 
-/** Connects; false if the participant is out. */
+/** Connects; false if the participant has failed. */
 async function openRound(row: Row, participant: Participant, load: DrivenLoad, options: RunOptions): Promise<boolean> {
   const { proxy } = participant;
   if (proxy === undefined || participant.problem !== undefined) return false;

@@ -9,21 +9,21 @@ import { startWeir } from "./proxies.ts";
 const EXCHANGES = 200_000;
 const LIMIT_MB = 350;
 
-/** What a mode of the benchmark gives back: figures for a file, and whether its floor is held. */
+/** The result of a mode of the benchmark: figures for the file, and whether its floor is met. */
 export interface Outcome {
   readonly figures: object;
   readonly isHeld: boolean;
 }
 
-/** The parts of Node's diagnostic report that are read here; sizes in bytes. */
+/** The used parts of Node's diagnostic report; sizes in bytes. */
 interface DiagnosticReport {
   readonly javascriptHeap: Readonly<Record<"totalCommittedMemory" | "usedMemory" | "externalMemory", number>>;
   readonly workers?: readonly DiagnosticReport[];
 }
 
 /**
- * Sends 200,000 exchanges of 2 KB over 64 kept HTTPS connections through a fresh Weir and prints what it holds when it
- * is quiet again: resident memory, and of that the heaps of V8 (main thread and workers) and the rest.
+ * Sends 200,000 exchanges of 2 KB over 64 kept HTTPS connections through a new Weir and prints its memory once it
+ * is quiet again: resident memory, divided into the V8 heaps (main thread and workers) and the rest.
  */
 export async function measureMemory(): Promise<Outcome> {
   pinOwnProcess(CORES.rest);
@@ -60,10 +60,10 @@ export async function measureMemory(): Promise<Outcome> {
       [
         `Memory after ${EXCHANGES} exchanges (${(result.requests / result.elapsedMs).toFixed(1)} per ms; ${stored})`,
         `  ${mb(nowMb)}  resident; limit ${LIMIT_MB}: ${nowMb < LIMIT_MB ? "pass" : "FAIL"}`,
-        `  ${mb(peakMb)}  resident at its highest`,
+        `  ${mb(peakMb)}  resident at its peak`,
         `  ${mb(before)}  resident before the first exchange`,
         `  ${mb(mapped.fileMb)}  of it mapped files (the program, the index of the database's log)`,
-        `  ${mb(committedMb)}  of it heaps of V8, committed:`,
+        `  ${mb(committedMb)}  of it V8 heaps, committed:`,
         ...heaps.map((heap) => `     ${heap.name}: ${heap.committedMb.toFixed(0)} MB, ${heap.usedMb.toFixed(0)} used`),
         `  ${mb(nowMb - mapped.fileMb - committedMb)}  of it other native memory (buffers, sockets, TLS, page caches)`,
       ].join("\n"),
@@ -76,7 +76,7 @@ export async function measureMemory(): Promise<Outcome> {
   }
 }
 
-/** Resident memory that belongs to files, in MB. */
+/** Resident memory of mapped files, in MB. */
 function mappedMb(pid: number): { readonly fileMb: number } {
   const status = readFileSync(`/proc/${pid}/status`, "utf8");
   const read = (name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, "m").exec(status)?.[1] ?? 0);
@@ -90,7 +90,7 @@ interface Heap {
   readonly externalMb: number;
 }
 
-/** The heap of each thread, from the report that Node writes at a signal. */
+/** The heap of each thread, from the report that Node writes on a signal. */
 async function heapsOf(pid: number, directory: string): Promise<Heap[]> {
   process.kill(pid, "SIGUSR2");
   const report = await waitUntil(
@@ -112,7 +112,7 @@ async function heapsOf(pid: number, directory: string): Promise<Heap[]> {
   ];
 }
 
-/** Undefined while the file is still being written. */
+/** Undefined while the file is incomplete. */
 function parsed(text: string): DiagnosticReport | undefined {
   try {
     return JSON.parse(text) as DiagnosticReport;

@@ -11,18 +11,18 @@ import { CertificateAuthority } from "@headworks/tls-authority";
 import { answeredBody } from "./response-body.ts";
 
 /**
- * The origin behind the proxies, a process of its own: raw sockets, so that it costs as little as possible. It answers
- * `/<n>` with a JSON body of n bytes, on a plain port, one with TLS and one with HTTP/2, and tells the ports to its parent.
- * On the first two it takes WebSockets too and sends each message back.
+ * The origin behind the proxies, a process of its own with raw sockets, to cost as little as possible. It responds to
+ * `/<n>` with a JSON body of n bytes, on a plain port, one with TLS and one with HTTP/2, and reports the ports to its parent.
+ * On the first two it also accepts WebSockets and echoes each message.
  *
- * Usage: spawned with an IPC channel: node origin.ts <file to write its CA certificate to>
+ * Usage: spawned with an IPC channel: node origin.ts <output file for its CA certificate>
  */
 export interface OriginReady {
-  /** The name by which it is asked for. */
+  /** The origin's host name. */
   readonly host: string;
   readonly httpPort: number;
   readonly httpsPort: number;
-  /** HTTP/2 alone. */
+  /** HTTP/2 only. */
   readonly http2Port: number;
 }
 
@@ -55,7 +55,7 @@ function responseOf(sizeBytes: number): Buffer {
   return response;
 }
 
-/** Answers whole request heads; nothing here sends bodies. */
+/** Responds to complete request heads; requests have no bodies. */
 function serve(socket: Socket): void {
   let waiting = "";
   socket.setNoDelay(true);
@@ -78,7 +78,7 @@ function serve(socket: Socket): void {
   });
 }
 
-/** Sends every message back. */
+/** Echoes each message. */
 function echo(socket: Socket, key: string): void {
   const accept = createHash("sha1").update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest("base64");
   const reader = new FrameReader({ isMasked: true, allowedReserved: 0, keptBytes: 1_048_576 });
@@ -110,7 +110,7 @@ function respondOnStream(stream: Http2Stream, section: readonly string[]): void 
   stream.end();
 }
 
-/** On every address that the name has here, since proxies differ in which they try first. */
+/** On all local addresses of the name, because proxies try them in different orders. */
 async function listen(host: string, make: () => Server): Promise<number> {
   let port = 0;
   for (const { address } of await lookup(host, { all: true })) {
@@ -124,8 +124,8 @@ async function listen(host: string, make: () => Server): Promise<number> {
 }
 
 /**
- * The machine's own name if it leads to this machine: some proxies treat "localhost" specially (mockttp tries ::1
- * first, each time), which is no part of what is compared.
+ * The machine's own name if it resolves to this machine: some proxies treat "localhost" specially (mockttp tries ::1
+ * first, each time), which the benchmark should not measure.
  */
 async function ownName(): Promise<string> {
   try {

@@ -7,7 +7,7 @@ export interface CommandLine {
   readonly args: readonly string[];
 }
 
-/** The proxy under test has core 1 for itself; everything else of the benchmark runs on core 0. */
+/** Core 1 is for the proxy under test; everything else of the benchmark runs on core 0. */
 export const CORES = { proxy: 1, rest: 0 } as const;
 
 export const canPin =
@@ -15,12 +15,12 @@ export const canPin =
   availableParallelism() >= 2 &&
   spawnSync("taskset", ["-c", "0", "true"], { stdio: "ignore" }).status === 0;
 
-/** The command bound to one core, where the system can do that. */
+/** The command pinned to one core, if the system supports it. */
 export function pinned(core: number, { command, args }: CommandLine): CommandLine {
   return canPin ? { command: "taskset", args: ["-c", String(core), command, ...args] } : { command, args };
 }
 
-/** Moves this process itself. */
+/** Pins this process. */
 export function pinOwnProcess(core: number): void {
   if (canPin) spawnSync("taskset", ["-cp", String(core), String(process.pid)], { stdio: "ignore" });
 }
@@ -34,7 +34,7 @@ export class Companion {
     this.#child = spawn(command, all, { stdio: ["ignore", "inherit", "inherit", "ipc"] });
   }
 
-  /** The next message; rejects when the process ends instead. */
+  /** The next message; rejects if the process ends first. */
   message<T>(): Promise<T> {
     const child = this.#child;
     return new Promise<T>((resolve, reject) => {

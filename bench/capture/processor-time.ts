@@ -5,13 +5,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 /** CPU time that a process and its descendants have used since they started, in microseconds. */
 export interface ProcessorTime {
   readonly totalUs: number;
-  /** The process's first thread alone. */
+  /** CPU time of the process's first thread. */
   readonly mainThreadUs: number;
 }
 
 const tickUs = 1_000_000 / Number(execFileSync("getconf", ["CLK_TCK"], { encoding: "utf8" }));
 
-/** `/proc/<pid>/stat` behind the command name, which may hold spaces and parentheses: field 3 comes first. */
+/** `/proc/<pid>/stat` after the command name, which may contain spaces and parentheses: begins with field 3. */
 function statFields(path: string): string[] {
   const text = readFileSync(path, "utf8");
   return text.slice(text.lastIndexOf(")") + 2).split(" ");
@@ -20,7 +20,7 @@ function statFields(path: string): string[] {
 const ticks = (fields: readonly string[], from: number, to: number): number =>
   fields.slice(from - 3, to - 2).reduce((sum, field) => sum + Number(field), 0);
 
-/** The process and everything it started, as far as it still runs. */
+/** The process and its running descendants. */
 export function processTree(pid: number): number[] {
   const parents = new Map<number, number>();
   for (const name of readdirSync("/proc")) {
@@ -28,7 +28,7 @@ export function processTree(pid: number): number[] {
     try {
       parents.set(Number(name), Number(statFields(`/proc/${name}/stat`)[1]));
     } catch {
-      // It ended between the listing and the reading.
+      // The process ended after the listing.
     }
   }
   const tree = [pid];
@@ -38,14 +38,14 @@ export function processTree(pid: number): number[] {
   return tree;
 }
 
-/** User and system time from `/proc`; children that ended are counted through their parents (fields 16 and 17). */
+/** User and system time from `/proc`; ended children are included in their parents' (fields 16 and 17). */
 export function processorTime(pid: number): ProcessorTime {
   let totalTicks = 0;
   for (const member of processTree(pid)) {
     try {
       totalTicks += ticks(statFields(`/proc/${member}/stat`), 14, 17);
     } catch {
-      // A short-lived child; its parent has waited for it or will.
+      // A short-lived child, included in its parent's time.
     }
   }
   return {
@@ -54,7 +54,7 @@ export function processorTime(pid: number): ProcessorTime {
   };
 }
 
-/** Waits until work that was put off is done: at most one clock tick in 300 ms, or `limitMs` have passed. */
+/** Waits until deferred work is done: at most one clock tick in 300 ms, or `limitMs` have passed. */
 export async function untilQuiet(pid: number, limitMs = 5000): Promise<void> {
   const endMs = performance.now() + limitMs;
   let before = processorTime(pid).totalUs;
@@ -66,7 +66,7 @@ export async function untilQuiet(pid: number, limitMs = 5000): Promise<void> {
   }
 }
 
-/** Memory of a process and its descendants, in MB: now resident, and (of the process alone) at its highest. */
+/** Memory of a process and its descendants, in MB: currently resident, and the peak of the process alone. */
 export function residentMb(pid: number): { readonly nowMb: number; readonly peakMb: number } {
   const read = (member: number, name: string): number => {
     try {

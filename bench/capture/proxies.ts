@@ -7,28 +7,28 @@ import { entryOptions } from "../../scripts/entry-options.ts";
 import type { BodyEdit } from "./load-job.ts";
 import { CORES, pinned } from "./pinning.ts";
 
-/** What not every proxy speaks. */
-export type Asked = "socks5" | "http2" | "websocket";
+/** Optional protocols of proxies. */
+export type Protocol = "socks5" | "http2" | "websocket";
 
-/** Where a proxy is started. */
+/** The environment of a proxy. */
 export interface Site {
   /** An empty directory of its own. */
   readonly directory: string;
   /** PEM file of the origin's CA, which the proxy must trust. */
   readonly originCaFile: string;
-  /** Options of Node itself, for proxies that are Node programs. */
+  /** Options for Node, for proxies that run on it. */
   readonly nodeOptions?: readonly string[];
-  /** What is measured beyond HTTP/1.1; with SOCKS5 `port` is that of the listener for it. */
-  readonly asked?: Asked | undefined;
+  /** The protocol beyond HTTP/1.1; with SOCKS5, `port` is that of its listener. */
+  readonly protocol?: Protocol | undefined;
 }
 
 /** A started proxy. */
 export interface RunningProxy {
   readonly pid: number;
   readonly port: number;
-  /** The CA that its clients must trust. */
+  /** The CA that clients have to trust. */
   readonly caPem: string;
-  /** What it has stored by now, in words; throws when that is less than `exchanges`. */
+  /** Describes what it has stored; throws if that is less than `exchanges`. */
   readonly stored: (exchanges: number) => Promise<string>;
   readonly stop: () => Promise<void>;
 }
@@ -36,13 +36,13 @@ export interface RunningProxy {
 /** One of the compared programs. */
 export interface Contender {
   readonly name: string;
-  /** What it keeps of an exchange while it is measured. */
+  /** What it stores of an exchange during the measurement. */
   readonly stores: string;
-  /** Beyond HTTP/1.1. */
-  readonly speaks?: readonly Asked[];
-  /** What it changes in bodies; undefined: nothing. */
+  /** Supported protocols beyond HTTP/1.1. */
+  readonly protocols?: readonly Protocol[];
+  /** Its change of bodies, if any. */
   readonly edit?: BodyEdit;
-  /** Undefined when it is not installed. */
+  /** Undefined if it is not installed. */
   readonly version: () => string | undefined;
   readonly start: (site: Site) => Promise<RunningProxy>;
 }
@@ -51,7 +51,7 @@ const repository = join(import.meta.dirname, "../..");
 const WEIR = join(repository, "apps/capture-proxy/bin/weir.js");
 const peersDirectory = join(repository, "bench/peers");
 
-/** A port that was free a moment ago, for programs that cannot let the system choose one. */
+/** A port that was free a moment ago, for programs that cannot use a port chosen by the system. */
 export async function freePort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -60,7 +60,7 @@ export async function freePort(): Promise<number> {
   return port;
 }
 
-/** What `weir serve --json` says. */
+/** Output of `weir serve --json`. */
 interface WeirFacts {
   readonly proxy: string;
   readonly socks?: string;
@@ -68,7 +68,7 @@ interface WeirFacts {
   readonly certificate: string;
 }
 
-/** Arguments of Node that start Weir with its default settings but for the limit on entries. */
+/** Node arguments that start Weir with default settings except for the limit on entries. */
 export function weirArguments(
   directory: string,
   originCaFile: string,
@@ -94,8 +94,8 @@ export interface RunningWeir extends RunningProxy {
 /** Starts Weir and waits for its listeners. */
 export async function startWeir(site: Site): Promise<RunningWeir> {
   const args = weirArguments(join(site.directory, "data"), site.originCaFile, { proxy: 0, api: 0 });
-  if (site.asked === "socks5") args.push("--enable-socks", `--socks-port=${await freePort()}`);
-  if (site.asked === "http2") args.push("--enable-h2-downstream");
+  if (site.protocol === "socks5") args.push("--enable-socks", `--socks-port=${await freePort()}`);
+  if (site.protocol === "http2") args.push("--enable-h2-downstream");
   const { command, args: all } = pinned(CORES.proxy, {
     command: process.execPath,
     args: [...(site.nodeOptions ?? []), ...args],
@@ -105,17 +105,17 @@ export async function startWeir(site: Site): Promise<RunningWeir> {
   const facts = JSON.parse(line) as WeirFacts;
   return {
     pid: child.pid,
-    port: Number(new URL((site.asked === "socks5" ? facts.socks : undefined) ?? facts.proxy).port),
+    port: Number(new URL((site.protocol === "socks5" ? facts.socks : undefined) ?? facts.proxy).port),
     api: facts.api,
     caPem: readFileSync(facts.certificate, "utf8"),
     stored: async (exchanges) =>
-      site.asked === "websocket"
+      site.protocol === "websocket"
         ? await weirStoredMessages(facts.api, exchanges)
         : await weirStored(facts.api, exchanges),
     stop: async () => {
       const exit = await child.stop("SIGTERM", 15_000);
       if (exit.code !== 0) {
-        throw new Error(`Weir ended with ${exit.code ?? exit.signal}: ${exit.stderr.slice(0, 2000)}`);
+        throw new Error(`Weir exited with ${exit.code ?? exit.signal}: ${exit.stderr.slice(0, 2000)}`);
       }
     },
   };
@@ -135,7 +135,7 @@ async function weirStored(api: string, exchanges: number): Promise<string> {
   return `${stats.entry_count} entries, ${megabytes(stats.total_size_bytes)} of bodies${shed}`;
 }
 
-/** A message and its echo are one exchange. */
+/** A message and its echo count as one exchange. */
 async function weirStoredMessages(api: string, exchanges: number): Promise<string> {
   const response = await fetch(`${api}/api/ws-traffic/stats`);
   if (!response.ok) throw new Error(`GET /api/ws-traffic/stats: ${response.status} ${await response.text()}`);
@@ -149,13 +149,13 @@ async function weirStoredMessages(api: string, exchanges: number): Promise<strin
   return `${messages} messages`;
 }
 
-const EVERYTHING: readonly Asked[] = ["socks5", "http2", "websocket"];
+const EVERYTHING: readonly Protocol[] = ["socks5", "http2", "websocket"];
 
 const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(0)} MB`;
 
 const weir: Contender = {
   name: "weir",
-  speaks: EVERYTHING,
+  protocols: EVERYTHING,
   stores: "every exchange, heads and bodies, in SQLite",
   version: () => {
     const { version } = JSON.parse(readFileSync(join(repository, "apps/capture-proxy/package.json"), "utf8")) as {
@@ -167,7 +167,7 @@ const weir: Contender = {
   start: startWeir,
 };
 
-/** mitmdump with more options than it needs to be compared. */
+/** mitmdump with additional options. */
 export function mitmdumpWith(name: string, options: readonly string[], edit?: BodyEdit): Contender {
   return {
     name,
@@ -177,8 +177,8 @@ export function mitmdumpWith(name: string, options: readonly string[], edit?: Bo
       const run = spawnSync("mitmdump", ["--version"], { encoding: "utf8" });
       return run.status === 0 ? /Mitmproxy: (\S+)/.exec(run.stdout)?.[1] : undefined;
     },
-    speaks: EVERYTHING,
-    start: (site) => startMitmdump(site, site.asked === "socks5" ? [...options, "--mode", "socks5"] : options),
+    protocols: EVERYTHING,
+    start: (site) => startMitmdump(site, site.protocol === "socks5" ? [...options, "--mode", "socks5"] : options),
   };
 }
 
@@ -212,7 +212,7 @@ async function startMitmdump({ directory, originCaFile }: Site, options: readonl
   };
 }
 
-/** Whether something listens on the port of 127.0.0.1. */
+/** True if a server listens on the port of 127.0.0.1. */
 export async function accepts(port: number): Promise<boolean> {
   const socket = connect(port, "127.0.0.1");
   const { promise, resolve } = Promise.withResolvers<boolean>();
@@ -222,18 +222,18 @@ export async function accepts(port: number): Promise<boolean> {
 
 const MOCKTTP_STORES = "requests in memory (recordTraffic, its default), nothing on disk";
 
-/** mockttp with a change that its driver in bench/peers knows. */
+/** mockttp with a change that its driver in bench/peers supports. */
 export function mockttpWith(name: string, change: object, edit?: BodyEdit): Contender {
   const contender = registryPeer("mockttp", MOCKTTP_STORES, [JSON.stringify(change)]);
   return { ...contender, name, ...(edit === undefined ? {} : { edit }) };
 }
 
-/** A proxy of the registry, started through its driver in bench/peers. */
+/** A proxy from the npm registry, started by its driver in bench/peers. */
 function registryPeer(name: string, stores: string, more: readonly string[] = []): Contender {
   return {
     name,
     stores,
-    speaks: name === "mockttp" ? EVERYTHING : [],
+    protocols: name === "mockttp" ? EVERYTHING : [],
     version: () => {
       const file = join(peersDirectory, "node_modules", name, "package.json");
       return existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as { version: string }).version : undefined;
@@ -243,12 +243,12 @@ function registryPeer(name: string, stores: string, more: readonly string[] = []
         String(await freePort()),
         site.directory,
         ...more,
-        ...(site.asked === undefined ? [] : [JSON.stringify({ [site.asked]: true })]),
+        ...(site.protocol === undefined ? [] : [JSON.stringify({ [site.protocol]: true })]),
       ]),
   };
 }
 
-/** A script that says on which port it listens and in which file its CA is. */
+/** A script that prints its port and the file of its CA. */
 async function startDriver(
   { directory, originCaFile, nodeOptions = [] }: Site,
   driver: string,
@@ -271,27 +271,27 @@ async function startDriver(
   };
 }
 
-/** No proxy, but what the runtime's sockets and TLS cost any that is built on them. */
+/** Not a proxy: the minimum cost of the runtime's sockets and TLS. */
 const bareRelay: Contender = {
   name: "bare-relay",
-  speaks: ["websocket"],
+  protocols: ["websocket"],
   stores: "nothing; passes bytes on unread",
   version: () => process.version,
   start: async (site) =>
     await startDriver(site, join(import.meta.dirname, "bare-relay.ts"), [site.directory, site.originCaFile]),
 };
 
-/** Weir first: the others are compared with it. */
+/** Weir first, as the baseline. */
 export const CONTENDERS: readonly [Contender, ...Contender[]] = [
   weir,
   mitmdumpWith("mitmdump", []),
   registryPeer("mockttp", MOCKTTP_STORES),
   registryPeer("http-mitm-proxy", "nothing"),
-  registryPeer("anyproxy", "heads in an in-memory database, bodies of answers in a file each"),
+  registryPeer("anyproxy", "heads in an in-memory database, bodies of responses in files"),
   bareRelay,
 ];
 
-/** Facts about the machine that a reader of the figures needs. */
+/** Facts about the machine for readers of the results. */
 export function machineFacts(): readonly string[] {
   const cpu = /^model name\s*:\s*(.*)$/m.exec(readFileSync("/proc/cpuinfo", "utf8"))?.[1] ?? "unknown processor";
   const load = readFileSync("/proc/loadavg", "utf8").split(" ").slice(0, 3).join(" ");

@@ -17,7 +17,7 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2;
 }
 
-/** Round by round, so that both sides of each ratio were measured within seconds. */
+/** Ratios of single rounds, because the two sides of a round were measured within seconds. */
 export function ratioOf(own: readonly Round[], other: readonly Round[]): Ratio | undefined {
   const ratios = own.flatMap(({ cpuUs }, index) => {
     const paired = other[index];
@@ -28,7 +28,7 @@ export function ratioOf(own: readonly Round[], other: readonly Round[]): Ratio |
     : { min: Math.min(...ratios), median: median(ratios), max: Math.max(...ratios) };
 }
 
-/** A target is met by the median of the rounds. */
+/** A target is met if the median of the rounds meets it. */
 export function verdict(ratio: Ratio | undefined, floor: number): Verdict {
   if (ratio === undefined) return "unmeasured";
   return ratio.median >= floor ? "pass" : "FAIL";
@@ -57,7 +57,7 @@ const tableRow = (cells: readonly string[]): string =>
     .join("")
     .trimEnd();
 
-/** The table of one row, and how it went against its targets. */
+/** The table of one row, and the number of missed targets. */
 export function rowTable(row: Row, measured: readonly Measured[]): { readonly text: string; readonly failed: number } {
   const [own] = measured;
   const lines = [`${row.name}: ${row.title}`, tableRow(COLUMNS.map(([title]) => title))];

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 
-/** The body of `sizeBytes` that the origin sends and the load client expects: JSON text that hardly compresses. */
+/** The body of `sizeBytes` that the origin sends and the load client expects: JSON text that compresses little. */
 export function answeredBody(sizeBytes: number): Buffer {
   const start = '{"items":"';
   const end = '"}';

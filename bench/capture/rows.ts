@@ -5,13 +5,13 @@ export interface Row {
   readonly scheme: "http" | "https";
   readonly bodyBytes: number;
   readonly isNewConnectionEach: boolean;
-  /** What is spoken inside TLS; HTTP/1.1 without. Contenders that do not speak it take no part. */
+  /** The protocol inside TLS, by default HTTP/1.1. Contenders without support are omitted. */
   readonly inside?: "http2" | "websocket";
-  /** How the proxy is asked; as an HTTP proxy without. Contenders that do not speak SOCKS5 take no part. */
+  /** The proxy protocol, by default HTTP. Contenders without SOCKS5 support are omitted. */
   readonly by?: "socks5";
   /**
-   * By contender: what its CPU per request must be at least, as a multiple of Weir's, and what we aim for. Contenders
-   * that are not named are measured without a target.
+   * By contender: the required minimum of its CPU per request as a multiple of Weir's, and the aim. Other contenders
+   * are measured without a target.
    */
   readonly targets: Readonly<Record<string, { readonly floor: number; readonly aim: number }>>;
 }
@@ -88,7 +88,7 @@ export const ROWS: readonly Row[] = [
   },
   {
     name: "new-socks5",
-    title: "new SOCKS5 connection each, one plain request of 2 KB inside (Weir tunnels it, the others read it)",
+    title: "new SOCKS5 connection each, one plain request of 2 KB inside (a tunnel in Weir, intercepted by the others)",
     scheme: "http",
     by: "socks5",
     bodyBytes: 2048,

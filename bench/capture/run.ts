@@ -20,12 +20,12 @@ Compares Weir with other intercepting proxies, CPU per request first. See ../REA
     .map(({ name }) => name)
     .join(", ")} or none (default: all that are installed)
   --seconds <n>         length of a round (default 3)
-  --rounds <n>          rounds that count; one more is run before them (default 3)
-  --connections <n>     connections at a time (default 64; at most 16 where each request opens one)
-  --node-options=<text> options of Node for the proxies, such as --cpu-prof
-  --json <file>         write all figures there
-  --memory              instead: 200,000 exchanges through Weir, then its memory
-  --startup             instead: from spawn to both listeners
+  --rounds <n>          counted rounds, after one uncounted round (default 3)
+  --connections <n>     concurrent connections (default 64; at most 16 if each request opens one)
+  --node-options=<text> Node options for the proxies, such as --cpu-prof
+  --json <file>         file for all results
+  --memory              instead: Weir's memory after 200,000 exchanges
+  --startup             instead: time from spawn to both listeners
 `;
 
 const { values } = parseArgs({
@@ -43,12 +43,12 @@ const { values } = parseArgs({
   },
 });
 
-/** The things that were asked for by name, in their own order; all when none were. */
+/** The named items, in their own order; all without names. */
 function chosen<T extends { readonly name: string }>(all: readonly T[], names: string | undefined, what: string): T[] {
   if (names === undefined) return [...all];
   const wanted = new Set(names.split(",").filter((name) => name !== "" && name !== "none"));
   const known = all.filter(({ name }) => wanted.delete(name));
-  for (const name of wanted) fail(`There is no ${what} called ${name}.\n\n${USAGE}`);
+  for (const name of wanted) fail(`Unknown ${what}: ${name}.\n\n${USAGE}`);
   return known;
 }
 
@@ -83,7 +83,7 @@ async function compare(): Promise<number> {
   pinOwnProcess(CORES.rest);
   printFacts(contenders);
   for (const { name } of missing) {
-    console.log(`${name} is not installed and left out; ../README.md says how to get it.`);
+    console.log(`${name} is skipped because it is not installed; see ../README.md.`);
   }
 
   await using directory = await temporaryDirectory();
@@ -127,7 +127,7 @@ async function compare(): Promise<number> {
       .map((load) => load.toFixed(2))
       .join(" ")}`,
   );
-  console.log(failed === 0 ? "Every floor is held." : `${failed} not held.`);
+  console.log(failed === 0 ? "All floors are met." : `${failed} not met.`);
   writeJson({ machine: machineFacts(), pinned: canPin, results });
   return failed === 0 ? 0 : 1;
 }

@@ -10,8 +10,8 @@ const STARTS = 10;
 const LIMIT_MS = 1000;
 
 /**
- * Measures from spawn until the proxy and the API both accept connections: the first start of all (new data directory,
- * nothing compiled yet), first starts with a warm compile cache, and ordinary starts on the same data directory.
+ * Measures the time from spawn until both proxy and API accept connections: for the very first start (new data directory,
+ * no compile cache), for first starts with a warm compile cache, and for ordinary starts with the same data directory.
  */
 export async function measureStartup(): Promise<Outcome> {
   await using directory = await temporaryDirectory();
@@ -35,7 +35,7 @@ export async function measureStartup(): Promise<Outcome> {
       `From spawn until both listeners accept, median; limit ${LIMIT_MS} ms for the first two: ${isHeld ? "pass" : "FAIL"}`,
       line("same data directory", ordinary),
       line("new data directory, a CA is made", fresh),
-      line("new data directory, nothing compiled yet", cold),
+      line("new data directory, no compile cache", cold),
     ].join("\n"),
   );
   return { figures: { ordinary, fresh, cold }, isHeld };
@@ -51,7 +51,7 @@ async function startOnce(dataDirectory: string, originCaFile: string, cache: str
   void child.exited.then(() => (hasEnded = true));
   for (const port of [ports.proxy, ports.api]) {
     while (!(await accepts(port))) {
-      if (hasEnded) throw new Error(`Weir ended before it listened: ${child.stderr()}`);
+      if (hasEnded) throw new Error(`Weir exited before it listened: ${child.stderr()}`);
       await sleep(2);
     }
   }

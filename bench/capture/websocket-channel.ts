@@ -27,7 +27,7 @@ export class WebSocketChannel implements Channel {
     socket.write(`${lines.join("\r\n")}\r\n\r\n`);
     const [response] = (await once(socket, "data")) as [Buffer];
     if (!response.toString("latin1").startsWith("HTTP/1.1 101 ")) {
-      throw new LoadError(`The upgrade was answered with ${JSON.stringify(response.toString("latin1").slice(0, 200))}`);
+      throw new LoadError(`The upgrade failed with ${JSON.stringify(response.toString("latin1").slice(0, 200))}`);
     }
     return new WebSocketChannel(socket, expected);
   }
@@ -65,7 +65,7 @@ export class WebSocketChannel implements Channel {
       const settled = this.#settled;
       this.#settled = undefined;
       if (frame.payload.equals(this.#message)) settled?.resolve();
-      else settled?.reject(new LoadError("The echo is another message"));
+      else settled?.reject(new LoadError("The echo differs from the message"));
     }
   }
 

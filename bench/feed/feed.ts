@@ -1,7 +1,7 @@
 /**
- * What live events cost the proxy thread: one process with the hub, another with the clients, 5,000 events a second
- * (half of them an entry's second event) for ten seconds. Prints CPU of the whole process with and without listeners;
- * the difference is what listening costs.
+ * The cost of live events on the proxy thread: one process with the hub, another with the clients, 5,000 events per second
+ * (half of them an entry's second event) for ten seconds. Prints the CPU of the whole process with and without subscribers;
+ * the difference is the cost of the subscribers.
  *
  *   node bench/feed/feed.ts [clients=5] [eventsPerSecond=5000] [batch|single]
  */
@@ -19,7 +19,7 @@ const clients = Number(clientsText);
 const eventsPerSecond = Number(rateText);
 const SECONDS = 10;
 const TICK_MS = 5;
-/** Entries take 120 ms, so that their two events fall into different flushes and nothing is saved by joining them. */
+/** Entries take 120 ms, so that their two events are in different flushes and are not merged. */
 const inFlight = Math.round((eventsPerSecond / 2) * 0.12);
 
 if (port === undefined) await measure();
@@ -46,15 +46,17 @@ async function measure(): Promise<void> {
     String((server.address() as AddressInfo).port),
   ]);
   await once(child, "message");
-  const heard = await run(hub);
+  const subscribed = await run(hub);
   child.send("report");
   const [received] = (await once(child, "message")) as [{ events: number; frames: number }];
   const core = (cpuMs: number): string => `${((cpuMs / (SECONDS * 1000)) * 100).toFixed(2)} % of a core`;
-  console.log(`${clients} clients (${mode}), ${heard.events} events in ${SECONDS} s`);
+  console.log(`${clients} clients (${mode}), ${subscribed.events} events in ${SECONDS} s`);
   console.log(`  generator alone   ${core(silent.cpuMs)}`);
-  console.log(`  with listeners    ${core(heard.cpuMs)}, event loop ${(heard.utilization * 100).toFixed(2)} %`);
-  console.log(`  listening costs   ${core(heard.cpuMs - silent.cpuMs)}`);
-  console.log(`  a call of traffic() ${((heard.callMs / heard.events) * 1e6).toFixed(0)} ns`);
+  console.log(
+    `  with subscribers  ${core(subscribed.cpuMs)}, event loop ${(subscribed.utilization * 100).toFixed(2)} %`,
+  );
+  console.log(`  subscribers cost  ${core(subscribed.cpuMs - silent.cpuMs)}`);
+  console.log(`  a call of traffic() ${((subscribed.callMs / subscribed.events) * 1e6).toFixed(0)} ns`);
   console.log(`  received          ${received.events} events in ${received.frames} frames by all clients`);
   child.disconnect();
   hub.close();
@@ -139,7 +141,7 @@ function newRow(number: number): TrafficSnapshot {
   };
 }
 
-/** The other process: counts what arrives, without parsing it. */
+/** The other process: counts received events without parsing them. */
 async function listen(hubPort: number): Promise<void> {
   let events = 0;
   let frames = 0;

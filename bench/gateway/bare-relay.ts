@@ -2,8 +2,8 @@ import { connect, createServer } from "node:net";
 import { carry } from "../capture/carry.ts";
 
 /**
- * What a gateway costs on these sockets before it does anything: passes bytes on as they come, unread and unchecked, each
- * client over an origin connection of its own. It is a measure of what is within reach.
+ * The cost of these sockets for any gateway: relays bytes unread and unchecked, each
+ * client over an origin connection of its own. It is an approximate lower bound.
  *
  * Usage: node bare-relay.ts <port> <origin port>
  */

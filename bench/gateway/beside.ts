@@ -6,18 +6,18 @@ import { residentMb } from "../capture/processor-time.ts";
 import type { Contender, Demand } from "./contenders.ts";
 import type { Site } from "./site.ts";
 
-/** What happens to a gateway beside the load of a round. */
+/** An additional activity during the load of a round. */
 export interface Beside {
-  /** Behind the gateway's name in the table. */
+  /** Shown after the gateway's name in the table. */
   readonly title: string;
-  /** Ends with the load, and what it costs belongs to it. */
+  /** Ends with the load, and its cost counts. */
   readonly isLoad: boolean;
   readonly can: (contender: Contender) => boolean;
-  /** Begins before the round, and gives what ends it; `note` says what was seen of it. */
+  /** Starts before the round and returns a stop function; `note` describes observations. */
   readonly start: (subject: Subject) => Promise<{ readonly stop: () => Promise<void>; readonly note?: string }>;
 }
 
-/** The gateway that it happens to. */
+/** The affected gateway. */
 export interface Subject {
   readonly contender: Contender;
   readonly pid: number;
@@ -28,7 +28,7 @@ export interface Subject {
 
 const RELOAD_EVERY_MS = 250;
 
-/** Another configuration four times a second. */
+/** A changed configuration four times a second. */
 export const RELOADS: Beside = {
   title: "reloads",
   isLoad: true,
@@ -44,12 +44,12 @@ export const RELOADS: Beside = {
 };
 
 const IDLE_CONNECTIONS = 10_000;
-/** What a gateway needs for the load and its files, and this program for itself. */
+/** Descriptors of a gateway for the load and its files, and of this program. */
 const OTHER_DESCRIPTORS = 1000;
 const AT_ONCE = 100;
 const RESPONSE_TIMEOUT_MS = 5000;
 
-/** Many connections of clients that have asked once and say nothing now. */
+/** Many idle client connections, after one request each. */
 export function idleConnections(): Beside {
   const count = affordableConnections();
   return {
@@ -81,7 +81,7 @@ export function idleConnections(): Beside {
   };
 }
 
-/** Undefined when the gateway takes no more. */
+/** Undefined if the gateway refuses further connections. */
 async function visit(port: number): Promise<Socket | undefined> {
   const socket = connect({ host: "127.0.0.1", port });
   socket.on("error", () => undefined);
@@ -95,14 +95,14 @@ async function visit(port: number): Promise<Socket | undefined> {
   }
 }
 
-/** Gateways inherit this process's limit of descriptors; it is raised as far as the system allows. */
+/** Raises this process's descriptor limit, which gateways inherit, as far as the system allows. */
 function affordableConnections(): number {
   const wanted = IDLE_CONNECTIONS + OTHER_DESCRIPTORS;
   if (openFilesLimit() < wanted) {
     const { status, stderr } = spawnSync("prlimit", [`--pid=${process.pid}`, `--nofile=${wanted}`], {
       encoding: "utf8",
     });
-    if (status !== 0) console.log(`The limit of open files stays at ${openFilesLimit()}: ${stderr.trim()}`);
+    if (status !== 0) console.log(`The limit of open files remains ${openFilesLimit()}: ${stderr.trim()}`);
   }
   return Math.min(IDLE_CONNECTIONS, openFilesLimit() - OTHER_DESCRIPTORS);
 }

@@ -5,12 +5,12 @@ import { entryOptions } from "../../scripts/entry-options.ts";
 import type { CommandLine } from "../capture/pinning.ts";
 import type { Site } from "./site.ts";
 
-/** What a row asks of the gateways beyond passing requests on. */
+/** Features that a row requires beyond forwarding. */
 export interface Demand {
   readonly isSecure: boolean;
   /** HTTP/2 towards clients, by ALPN. */
   readonly isHttp2: boolean;
-  /** Routes in all; the requests match the last one. */
+  /** Total number of routes; requests match the last one. */
   readonly routes: number;
   /** Requests have the key of a consumer. */
   readonly hasConsumer: boolean;
@@ -18,26 +18,26 @@ export interface Demand {
   readonly hasQuota: boolean;
 }
 
-/** A running gateway that is to take over another configuration. */
+/** A running gateway that is to load another configuration. */
 export interface Reload {
   readonly site: Site;
   readonly port: number;
   readonly demand: Demand;
   readonly pid: number;
-  /** From 1; other ones make other configurations. */
+  /** From 1; each number gives another configuration. */
   readonly count: number;
 }
 
 /** One of the compared programs. */
 export interface Contender {
   readonly name: string;
-  /** Undefined when it is not installed. */
+  /** Undefined if it is not installed. */
   readonly version: () => string | undefined;
-  /** Whether it can do what a row asks. */
+  /** True if it supports a row. */
   readonly can: (demand: Demand) => boolean;
-  /** How it is started on a port, after its files were written. */
+  /** The command for a port, after writing its files. */
   readonly command: (site: Site, port: number, demand: Demand) => CommandLine;
-  /** Undefined where it cannot be done in one process of our own. */
+  /** Undefined if impossible in one process of our own. */
   readonly reload?: (reload: Reload) => void;
 }
 
@@ -45,7 +45,7 @@ const repository = join(import.meta.dirname, "../..");
 const SLUICE = join(repository, "apps/gateway/bin/sluice.js");
 const peersDirectory = join(repository, "bench/peers");
 
-/** The key that all requests carry. */
+/** The key of all requests. */
 export const API_KEY = "bench-key";
 
 function output(command: string, args: readonly string[]): string | undefined {
@@ -85,7 +85,7 @@ const sluice: Contender = {
   },
 };
 
-/** What a row with quotas is compared with: the same requests of the same consumer. */
+/** The baseline of rows with quotas: the same requests of the same consumer. */
 export const WITHOUT_QUOTA: Contender = {
   ...sluice,
   name: "sluice, no quota",
@@ -211,7 +211,7 @@ const caddy: Contender = {
   },
 };
 
-/** No gateway: says what the runtime's sockets cost. */
+/** Not a gateway: the cost of the runtime's sockets. */
 const bareRelay: Contender = {
   name: "bare-relay",
   version: () => process.version,
@@ -222,7 +222,7 @@ const bareRelay: Contender = {
   }),
 };
 
-/** A proxy of the registry as a script of a few lines, run from the folder where the peers are installed. */
+/** An npm proxy as a script of a few lines, run in the folder with the installed peers. */
 function scripted(name: string, script: (originPort: number, port: number) => string): Contender {
   const manifest = join(peersDirectory, "node_modules", name, "package.json");
   return {

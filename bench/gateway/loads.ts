@@ -3,27 +3,27 @@ import { runProcess } from "@headworks/testkit";
 import { CORES, pinned, type CommandLine } from "../capture/pinning.ts";
 import { API_KEY } from "./contenders.ts";
 
-/** What a load saw. */
+/** The result of a load. */
 export interface Played {
   readonly requests: number;
   readonly perSecond: number;
-  /** Undefined where the program does not tell. */
+  /** Undefined if the program does not report it. */
   readonly p99Ms: number | undefined;
-  /** What went wrong, as the program says it. */
+  /** The program's error message. */
   readonly problem: string | undefined;
 }
 
 interface Load {
   readonly url: string;
   readonly seconds: number;
-  /** Kept open, with one request at a time each. */
+  /** Kept connections, with one request in flight each. */
   readonly connections: number;
 }
 
-/** Streams at a time on each connection of HTTP/2; connections are fewer by the same factor. */
+/** Concurrent streams on each HTTP/2 connection; there are fewer connections by the same factor. */
 const STREAMS = 8;
 
-/** wrk; `script` says what it sends, unless that is GET. */
+/** wrk; `script` defines requests other than GET. */
 export async function playHttp1(load: Load, script: string | undefined): Promise<Played> {
   const { url, seconds, connections } = load;
   const scripted = script === undefined ? [] : ["-s", script];
@@ -44,7 +44,7 @@ export function hasHttp2Load(): boolean {
   return spawnSync("h2load", ["--version"]).status === 0;
 }
 
-/** h2load, with as many requests at a time on fewer connections. */
+/** h2load, with the same number of concurrent requests on fewer connections. */
 export async function playHttp2({ url, seconds, connections }: Load): Promise<Played> {
   const fewer = Math.max(1, Math.round(connections / STREAMS));
   const { stdout, problem } = await play(seconds, {
@@ -53,7 +53,7 @@ export async function playHttp2({ url, seconds, connections }: Load): Promise<Pl
   });
   const [, succeeded = 0, failed = 0] = /(\d+) succeeded, (\d+) failed/.exec(stdout) ?? [];
   const isHttp2 = stdout.includes("Application protocol: h2");
-  const wrong = Number(failed) > 0 ? `${failed} requests failed` : isHttp2 ? undefined : "it was not HTTP/2";
+  const wrong = Number(failed) > 0 ? `${failed} requests failed` : isHttp2 ? undefined : "the protocol was not HTTP/2";
   return {
     requests: Number(succeeded),
     perSecond: Number(/, ([\d.]+) req\/s/.exec(stdout)?.[1] ?? 0),

@@ -1,10 +1,10 @@
 /**
- * What a durable quota costs. Run: node bench/gateway/quota.bench.ts [seconds per row] [folder]
+ * The cost of a durable quota. Run: node bench/gateway/quota.bench.ts [seconds per row] [folder]
  *
- * Callers charge two budgets each, over and over; between charges each turns the event loop once, as a request does on
- * its way to an upstream, and works for as long as the row says, as proxying it would. `main us` is processor time of the calling thread for each charge, `all us` that of the whole
- * process with the store's thread and its system calls, both without what the same loop takes when nothing is charged. `off/on`
- * compares all of it: 1 would be a quota that costs nothing.
+ * Callers repeatedly charge two budgets each. Between charges each waits for one turn of the event loop, like a request on
+ * its way to an upstream, and works for the row's time, like proxying. `main us` is the CPU time of the calling thread per
+ * charge, `all us` that of the whole process with the store's thread and its system calls, both without the time of the
+ * same loop without charges. `off/on` is the ratio of the total times: 1 would be a free quota.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -30,7 +30,7 @@ interface Row {
   readonly callers: number;
   readonly consumers: number;
   readonly pageBytes?: number;
-  /** What handling a request takes besides the quota; 22 us is what the data path takes for a small one. */
+  /** CPU time of a request besides the quota; 22 us is the data path's time for a small one. */
   readonly workUs?: number;
 }
 
@@ -45,7 +45,7 @@ function work(us: number): void {
   while (performance.now() < untilMs);
 }
 
-/** Lets the callers go round until the time is over. */
+/** Runs the callers until the time is over. */
 async function measure({ callers, workUs = 0 }: Row, once: (round: number) => unknown): Promise<Figures> {
   let done = 0;
   const run = async (untilMs: number): Promise<void> => {
@@ -86,7 +86,7 @@ async function withStore<T>(row: Row, work: (store: StateStore, names: readonly 
   try {
     const names = Array.from({ length: row.consumers }, (_, index) => `consumer-${index}`);
     await store.quotas.syncConsumers(names);
-    // The first charge of each reads its counters.
+    // The first charge of each budget reads its counters.
     await Promise.all(names.map(async (name) => await store.quotas.charge(name, budgets, true)));
     return await work(store, names);
   } finally {
@@ -124,7 +124,7 @@ for (const pageBytes of [1024, 2048, 4096, 8192, 16_384]) {
   await print({ callers: 64, consumers: 10_000, pageBytes, workUs: 22 });
 }
 
-// What is refused costs no commit.
+// A refusal needs no commit.
 await withStore({ callers: 1, consumers: 1 }, async (store) => {
   const one = [{ budget: "daily", windowStartS: 0, limit: 1n }] as const;
   await store.quotas.charge("consumer-0", one, true);

@@ -17,20 +17,20 @@ import { residentMb } from "../capture/processor-time.ts";
 
 const MAIN = fileURLToPath(new URL("../../apps/gateway/bin/sluice.js", import.meta.url));
 const LIMIT_MB_PER_MINUTE = 1;
-/** Memory goes up and down with the collection of garbage; what stays shows in the lowest value of so long a time. */
+/** Memory varies with garbage collection; growth shows in the minimum of such an interval. */
 const FLOOR_MINUTES = 1 / 6;
 const KEY = "reload-key";
 
 const USAGE = `Usage: node bench/gateway/reloads.ts [options]
 
-Reloads the configuration of a gateway again and again while requests run, and prints how its memory grows and how many
-requests failed. Every fourth document is a wrong one, which must be refused.
+Reloads the configuration of a gateway repeatedly under load, and prints the growth of its memory and the number of failed
+requests. Every fourth document is invalid and must be refused.
 
-  --reloads <n>      how many count (default 1000)
-  --warm-up <n>      how many come before them, while heaps, pools and the last 1,000 events fill (default 2000)
-  --every-ms <n>     from one reload to the next (default 150)
-  --format <f>       what documents are written in, json or yaml (default json)
-  --connections <n>  kept connections, one request at a time each (default 20)
+  --reloads <n>      counted reloads (default 1000)
+  --warm-up <n>      reloads before them, while heaps, pools and the last 1,000 events fill (default 2000)
+  --every-ms <n>     interval between reloads (default 150)
+  --format <f>       format of the documents, json or yaml (default json)
+  --connections <n>  kept connections, each with one request in flight (default 20)
 `;
 
 const { values } = parseArgs({
@@ -44,7 +44,7 @@ const { values } = parseArgs({
   },
 });
 
-/** The n-th document: routes, keys, limits and the upstream's settings are other ones each time. */
+/** The n-th document: routes, keys, limits and upstream settings differ each time. */
 function documentOf(at: number, originPort: number, write: (document: object) => string): string {
   if (at % 4 === 3) return write({ routes: at });
   const endpoint = { address: "127.0.0.1", port: originPort };
@@ -93,7 +93,7 @@ class Load {
   readonly failures: string[] = [];
   isFinished = false;
 
-  /** One connection that asks again and again; it is opened anew when the gateway closes it between two requests. */
+  /** One connection with sequential requests; reopened if the gateway closes it between two requests. */
   async ask(port: number, seed: number): Promise<void> {
     let connection = await rawClient(port);
     for (let at = seed; !this.isFinished; at += 1) {
@@ -119,7 +119,7 @@ interface Sample {
   readonly mb: number;
 }
 
-/** The lowest sample of each stretch of time. */
+/** The minimum of each interval. */
 function floorsOf(samples: readonly Sample[]): Sample[] {
   const floors = new Map<number, Sample>();
   for (const sample of samples) {
@@ -130,7 +130,7 @@ function floorsOf(samples: readonly Sample[]): Sample[] {
   return [...floors.values()];
 }
 
-/** Megabytes a minute, by least squares. */
+/** Megabytes per minute, by least squares. */
 function slopeOf(samples: readonly Sample[]): number {
   const mean = (of: (sample: Sample) => number): number =>
     samples.reduce((sum, sample) => sum + of(sample), 0) / samples.length;
@@ -145,7 +145,7 @@ async function metric(port: number, name: string): Promise<number> {
   return Number(new RegExp(`^${name} (\\d+)$`, "m").exec(text)?.[1]);
 }
 
-/** The number of the configuration that runs when no more are on their way. */
+/** The running generation once no reloads are pending. */
 async function lastGeneration(port: number): Promise<number> {
   for (let before = -1; ;) {
     const now = await metric(port, "config_generation");
@@ -169,7 +169,7 @@ async function run({ write, reloads, warmUp, everyMs, connections }: RunOptions)
   await using origin = await startOrigin({
     handler: (_request, response) => void setTimeout(() => response.end("ok"), Math.random() * 10),
   });
-  // Their heads are kept by the origin; here nobody reads them.
+  // The origin would keep the heads, which are not needed here.
   const forget = setInterval(() => (origin.requests as unknown[]).splice(0), 1000);
   await using directory = await temporaryDirectory();
   const file = directory.file("gateway.yaml");
@@ -187,11 +187,11 @@ async function run({ write, reloads, warmUp, everyMs, connections }: RunOptions)
   );
   const [line] = await gateway.waitForOutput(/^\{.*"listeners".*\}$/m, 30_000);
   const port = (JSON.parse(line) as { listeners: { port: number }[] }).listeners[0]?.port ?? 0;
-  // What it says first it says a moment before it listens to signals.
+  // Its first output comes shortly before it handles signals.
   await waitUntil(async () => (await metric(port, "config_generation")) === 1, { what: "the first generation" });
   const load = new Load();
   void gateway.exited.then((exit) => {
-    if (!load.isFinished) console.error(`The gateway ended by itself: ${exit.code ?? exit.signal}\n${exit.stderr}`);
+    if (!load.isFinished) console.error(`The gateway exited unexpectedly: ${exit.code ?? exit.signal}\n${exit.stderr}`);
   });
   const asking = Array.from({ length: connections }, async (_, at) => await load.ask(port, at * 10));
   const samples: Sample[] = [];
@@ -199,7 +199,7 @@ async function run({ write, reloads, warmUp, everyMs, connections }: RunOptions)
   const sampling = setInterval(() => {
     samples.push({ minute: (performance.now() - startedMs) / 60_000, mb: residentMb(gateway.pid).nowMb });
   }, 500);
-  /** How many samples there were when each thousand of the reloads that count began. */
+  /** The number of samples at the beginning of each thousand counted reloads. */
   const thousands: number[] = [];
   for (let at = 1; at <= warmUp + reloads; at += 1) {
     if (at > warmUp && (at - warmUp - 1) % 1000 === 0) thousands.push(samples.length);
@@ -222,8 +222,8 @@ async function run({ write, reloads, warmUp, everyMs, connections }: RunOptions)
   console.log(
     [
       `${warmUp} and ${reloads} reloads in ${tookS.toFixed(0)} s (${generation} generations published), ${load.requests} requests over ${connections} connections`,
-      `resident memory: ${(samples[0]?.mb ?? 0).toFixed(0)} MB at first, ${first.toFixed(0)} MB after warming up, ${last.toFixed(0)} MB at the end`,
-      `slope of the lowest of each ten seconds: ${slope.toFixed(2)} MB a minute (target below ${LIMIT_MB_PER_MINUTE}); of all samples: ${slopeOf(counted).toFixed(2)}`,
+      `resident memory: ${(samples[0]?.mb ?? 0).toFixed(0)} MB at the start, ${first.toFixed(0)} MB after the warm-up, ${last.toFixed(0)} MB at the end`,
+      `growth of the minimum of each ten seconds: ${slope.toFixed(2)} MB per minute (target below ${LIMIT_MB_PER_MINUTE}); of all samples: ${slopeOf(counted).toFixed(2)}`,
       ...(slopes.length > 1 ? [`the same of each thousand reloads: ${slopes.join(", ")}`] : []),
       `failed requests: ${load.failures.length} (target 0)`,
       ...load.failures.slice(0, 10).map((failure) => `  ${failure}`),

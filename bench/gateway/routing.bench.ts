@@ -1,12 +1,12 @@
 /**
- * What finding a route costs, and how that grows with the number of routes. Run:
+ * The cost of finding a route, by the number of routes. Run:
  *
  *   node bench/gateway/routing.bench.ts [million lookups per row]
  *
- * Nanoseconds of processor time for each lookup, the smallest of several rounds that alternate between the sizes, and
- * the ratio to the table with one route. Each table is asked for paths of its own routes in random order, so that
- * bigger tables also pay for caches that do not hold them. The second ratio counts the check of the path, which every
- * request pays before; `empty loop` is what asking costs without a table.
+ * Nanoseconds of CPU time per lookup, the minimum of several rounds that alternate between the sizes, and
+ * the ratio to the table with one route. Lookups use paths of random routes of the table, so that
+ * larger tables also pay for cache misses. The second ratio includes the check of the path, which precedes each
+ * lookup; `empty loop` is the cost without a table.
  */
 import { NO_BODY } from "@headworks/http1";
 import { RequestContext } from "../../apps/gateway/src/request/context.ts";
@@ -45,7 +45,7 @@ const SHAPES: readonly Shape[] = [
     target: (index) => `/service-${index}/users/12345/files/report`,
   },
   {
-    name: "regex behind a literal start",
+    name: "regex after a literal start",
     match: (index) => ({ path: { type: "regex", value: `^/service-${index}/users/[0-9]+$` } }),
     target: (index) => `/service-${index}/users/12345`,
   },
@@ -102,7 +102,7 @@ function tableOf(shape: Shape, size: number): RouteTable {
   return compileRouteTable(routes);
 }
 
-/** Requests for random routes of the table. Their paths are made anew, as a parser makes them. */
+/** Requests for random routes of the table. Their paths are new strings, as from a parser. */
 function requestsFor(shape: Shape, size: number): RequestContext[] {
   return Array.from({ length: SAMPLES }, (_, sample) => {
     const target = Buffer.from(shape.target(Math.floor((sample * 2_654_435_761) % size))).toString("latin1");
@@ -131,7 +131,7 @@ function requestsFor(shape: Shape, size: number): RequestContext[] {
   });
 }
 
-/** Processor time of `once` for each of the requests, in nanoseconds. */
+/** CPU time of `once` for each request, in nanoseconds. */
 function measure(requests: readonly RequestContext[], once: (request: RequestContext) => unknown): number {
   let sink = 0;
   const before = process.cpuUsage();
@@ -148,10 +148,10 @@ function smallest(figures: readonly number[]): number {
 }
 
 const [firstShape = fail()] = SHAPES;
-const asked = requestsFor(firstShape, 5000);
+const requests = requestsFor(firstShape, 5000);
 const rounds = Array.from({ length: ROUNDS });
-const checkNs = smallest(rounds.map(() => measure(asked, ({ target }) => checkPath(target) === "ok")));
-const emptyNs = smallest(rounds.map(() => measure(asked, ({ method }) => method === "GET")));
+const checkNs = smallest(rounds.map(() => measure(requests, ({ target }) => checkPath(target) === "ok")));
+const emptyNs = smallest(rounds.map(() => measure(requests, ({ method }) => method === "GET")));
 console.log(`checkPath ${checkNs.toFixed(0)} ns, empty loop ${emptyNs.toFixed(1)} ns\n`);
 console.log(`${"".padEnd(38)}${SIZES.map((size) => `${size} routes`.padStart(14)).join("")}   ratio   with checkPath`);
 for (const shape of SHAPES) {
@@ -173,5 +173,5 @@ for (const shape of SHAPES) {
 }
 
 function fail(): never {
-  throw new Error("nothing was measured");
+  throw new Error("empty measurement");
 }

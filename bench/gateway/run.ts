@@ -19,9 +19,9 @@ interface Row extends Demand {
   readonly path: string;
   /** Bytes of a request body; 0 for GET. */
   readonly bodyBytes: number;
-  /** Each gateway takes part once more with this beside its load. */
+  /** Each gateway takes part a second time with this activity. */
   readonly beside?: () => Beside;
-  /** CPU of the other over CPU of Sluice that is required, and that is aimed at. */
+  /** The other gateway's CPU divided by Sluice's: the required minimum and the aim. */
   readonly targets: Readonly<Record<string, { readonly floor: number; readonly aim: number }>>;
 }
 
@@ -43,27 +43,27 @@ const PEERS = {
 };
 
 const ROWS: readonly Row[] = [
-  { ...PLAIN, name: "200b", title: "answers of 200 bytes", path: "/200", targets: PEERS },
+  { ...PLAIN, name: "200b", title: "responses of 200 bytes", path: "/200", targets: PEERS },
   {
     ...PLAIN,
     name: "16k",
-    title: "answers of 16 KB",
+    title: "responses of 16 KB",
     path: "/16k",
     targets: { ...PEERS, nginx: { floor: 0.65, aim: 0.85 } },
   },
-  { ...PLAIN, name: "1m", title: "answers of 1 MB", path: "/1m" },
-  { ...PLAIN, name: "post-10k", title: "requests with 10 KB, short answers", path: "/post", bodyBytes: 10_240 },
-  { ...PLAIN, name: "tls", title: "TLS towards clients, answers of 200 bytes", path: "/200", isSecure: true },
+  { ...PLAIN, name: "1m", title: "responses of 1 MB", path: "/1m" },
+  { ...PLAIN, name: "post-10k", title: "requests with 10 KB, short responses", path: "/post", bodyBytes: 10_240 },
+  { ...PLAIN, name: "tls", title: "TLS towards clients, responses of 200 bytes", path: "/200", isSecure: true },
   {
     ...PLAIN,
     name: "http2",
-    title: "HTTP/2 over TLS towards clients, answers of 200 bytes",
+    title: "HTTP/2 over TLS towards clients, responses of 200 bytes",
     path: "/200",
     isSecure: true,
     isHttp2: true,
   },
-  { ...PLAIN, name: "routes-100", title: "100 routes, answers of 200 bytes", path: "/200", routes: 100 },
-  { ...PLAIN, name: "routes-5000", title: "5,000 routes, answers of 200 bytes", path: "/200", routes: 5000 },
+  { ...PLAIN, name: "routes-100", title: "100 routes, responses of 200 bytes", path: "/200", routes: 100 },
+  { ...PLAIN, name: "routes-5000", title: "5,000 routes, responses of 200 bytes", path: "/200", routes: 5000 },
   {
     ...PLAIN,
     name: "quota",
@@ -75,14 +75,14 @@ const ROWS: readonly Row[] = [
   {
     ...PLAIN,
     name: "reload",
-    title: "four reloads a second under load, none may fail a request",
+    title: "four reloads per second under load, without a failed request",
     path: "/200",
     beside: () => RELOADS,
   },
-  { ...PLAIN, name: "idle", title: "10,000 idle connections beside the load", path: "/200", beside: idleConnections },
+  { ...PLAIN, name: "idle", title: "10,000 idle connections during the load", path: "/200", beside: idleConnections },
 ];
 
-/** Compilers of the gateways written in JavaScript are busy for as long after the first request. */
+/** The compilers of JavaScript gateways run for this long after the first request. */
 const WARM_UP_SECONDS = 8;
 
 const USAGE = `Usage: node bench/gateway/run.ts [options]
@@ -94,8 +94,8 @@ Compares Sluice with other gateways and reverse proxies, CPU per request first. 
     .map(({ name }) => name)
     .join(", ")}
   --seconds <n>      length of a round (default 3)
-  --rounds <n>       rounds that count; one more is run before them (default 3)
-  --connections <n>  connections at a time (default 64)
+  --rounds <n>       counted rounds, after one uncounted round (default 3)
+  --connections <n>  concurrent connections (default 64)
 `;
 
 const { values } = parseArgs({
@@ -125,7 +125,7 @@ interface Participant {
   readonly process: SpawnedProcess;
   readonly port: number;
   readonly rounds: Round[];
-  /** What was seen when that began for the first time. */
+  /** The note of the activity's first start. */
   note: string | undefined;
 }
 
@@ -135,7 +135,7 @@ async function enter(contender: Contender, row: Row, site: Site, beside?: Beside
   const child = await spawnProcess(command, args);
   const url = `${row.isSecure ? "https" : "http"}://127.0.0.1:${port}/200`;
   const ended = child.exited.then(({ stderr }) => {
-    throw new Error(`${contender.name} ended before it answered: ${stderr.trim()}`);
+    throw new Error(`${contender.name} exited before it responded: ${stderr.trim()}`);
   });
   await Promise.race([
     ended,
@@ -147,7 +147,7 @@ async function enter(contender: Contender, row: Row, site: Site, beside?: Beside
   return { contender, beside, process: child, port, rounds: [], note: undefined };
 }
 
-/** The load on the other core, beside the origin. */
+/** Runs the load on the other core, with the origin. */
 async function play(row: Row, participant: Participant, site: Site, seconds: number): Promise<Round> {
   const { contender, port, process: child } = participant;
   const beside = await participant.beside?.start({ contender, pid: child.pid, port, site, demand: row });
@@ -167,7 +167,7 @@ async function play(row: Row, participant: Participant, site: Site, seconds: num
 
 interface Cost {
   readonly cpuUs: number;
-  /** Of Sluice, round by round. */
+  /** Ratio to Sluice, of single rounds. */
   readonly ratio: number;
 }
 
@@ -200,7 +200,7 @@ async function measure(row: Row, contenders: readonly Contender[], site: Site): 
   return costs;
 }
 
-/** Each round against that of Sluice beside it: the machine is a slower one from minute to minute. */
+/** The ratio of each round to Sluice's, because the speed of the machine varies from minute to minute. */
 function ratiosTo(own: Participant | undefined, rounds: readonly Round[]): number[] {
   return rounds.map(({ cpuUs }, at) => cpuUs / (own?.rounds[at]?.cpuUs ?? Number.NaN));
 }
@@ -236,7 +236,7 @@ function print(row: Row, participants: readonly Participant[]): void {
   }
 }
 
-/** Of Sluice against itself: what a feature costs. */
+/** Compares Sluice with itself: the cost of features. */
 function compareOwn(costs: ReadonlyMap<string, ReadonlyMap<string, Cost>>): void {
   const of = (row: string): number => costs.get(row)?.get("sluice")?.cpuUs ?? Number.NaN;
   const tell = (sentence: (ratio: string) => string, ratio: number): void => {
@@ -245,7 +245,7 @@ function compareOwn(costs: ReadonlyMap<string, ReadonlyMap<string, Cost>>): void
   const base = of("200b");
   const withoutQuota = costs.get("quota")?.get(WITHOUT_QUOTA.name)?.ratio ?? Number.NaN;
   tell((ratio) => `\nquota on: ${ratio} of quota off (floor 0.70, aim 0.85)`, withoutQuota);
-  tell((ratio) => `quota on: ${ratio} of requests that nobody is to be recognised for`, base / of("quota"));
+  tell((ratio) => `quota on: ${ratio} of requests without a consumer`, base / of("quota"));
   tell((ratio) => `5,000 routes: ${ratio} times the cost of one (at most 1.5)`, of("routes-5000") / base);
 }
 
@@ -254,7 +254,7 @@ async function main(): Promise<void> {
   const [own, ...others] = CONTENDERS;
   const peers = chosen(others, values.peers).filter((peer) => {
     const isThere = peer.version() !== undefined;
-    if (!isThere) console.log(`${peer.name} is not installed and left out`);
+    if (!isThere) console.log(`${peer.name} is skipped because it is not installed`);
     return isThere;
   });
   await using directory = await temporaryDirectory();
@@ -269,9 +269,7 @@ async function main(): Promise<void> {
   await using origin = await spawnProcess(command, args);
   await sleep(300);
   console.log(
-    canPin
-      ? "One core for the gateway, the other for load and origin."
-      : "Gateway, load and origin share the processor.",
+    canPin ? "One core for the gateway, the other for load and origin." : "Gateway, load and origin share the CPU.",
   );
   for (const { name, version } of [own, ...peers].filter((one) => one !== undefined)) {
     console.log(`${name} ${version() ?? ""}`);
@@ -284,7 +282,7 @@ async function main(): Promise<void> {
   const costs = new Map<string, ReadonlyMap<string, Cost>>();
   for (const row of chosen(ROWS, values.rows)) {
     if (row.isHttp2 && !hasHttp2Load()) {
-      console.log(`\n${row.name}: left out, since h2load is not installed`);
+      console.log(`\n${row.name}: skipped because h2load is not installed`);
       continue;
     }
     costs.set(

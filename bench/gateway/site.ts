@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { CertificateAuthority } from "@headworks/tls-authority";
 
-/** Where everything of a run lies, and the ports that were free when it began. */
+/** Files of a run, and ports that were free at its start. */
 export interface Site {
   readonly directory: string;
   readonly originPort: number;
@@ -10,10 +10,10 @@ export interface Site {
   readonly keyFile: string;
 }
 
-/** Sizes of answers by path. */
+/** Sizes of responses by path. */
 export const RESPONSES = { "/200": 200, "/16k": 16_384, "/1m": 1_048_576 } as const;
 
-/** Files that the origin serves and the certificate that proxies show. */
+/** Files of the origin, and the certificate of the proxies. */
 export function prepareSite(directory: string, originPort: number): Site {
   const root = join(directory, "www");
   mkdirSync(root, { recursive: true });
@@ -26,9 +26,9 @@ export function prepareSite(directory: string, originPort: number): Site {
   return { directory, originPort, certificateFile, keyFile };
 }
 
-/** nginx as the origin: answers from memory, keeps every connection, reads what it is sent. */
+/** nginx as the origin: responds from memory, keeps connections, reads request bodies. */
 export function originConfiguration({ directory, originPort }: Site): string {
-  // Started by root, its workers would be somebody who may not read the folder.
+  // If root starts it, its workers would run as a user without access to the folder.
   const user = process.getuid?.() === 0 ? "user root; " : "";
   return `${user}worker_processes 1; daemon off; pid ${directory}/origin.pid; error_log ${directory}/origin.err;
 events { worker_connections 8192; }

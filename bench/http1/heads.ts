@@ -2,8 +2,8 @@ import { createRequire } from "node:module";
 import { RequestReader, requestHeadText, ResponseReader, responseHeadText, type RawFields } from "@headworks/http1";
 
 /**
- * Prints CPU microseconds per message head: this codec next to the parser inside Node, whose callbacks do the least
- * that yields the same facts. Rounds alternate between the two, and the smallest round counts.
+ * Prints CPU microseconds per message head: this codec compared to Node's parser, with the minimum of callbacks
+ * that yields the same facts. Rounds alternate between the two, and the minimum counts.
  *
  * Usage: node bench/http1/heads.ts [messages per round] [rounds]
  */
@@ -123,8 +123,8 @@ for (const count of [5, 12, 30]) {
   const fields = [...fieldsOf(count - 1), "Content-Length", "0"];
   const response = Buffer.from(responseHeadText(200, "OK", fields), "latin1");
   const nativeResponses = nativeParser("RESPONSE", response);
-  compare(`answer, ${count} fields, ${response.length} B`, ownResponses(response, false), nativeResponses);
-  compare(`answer, lenient, ${count} fields`, ownResponses(response, true), nativeResponses);
+  compare(`response, ${count} fields, ${response.length} B`, ownResponses(response, false), nativeResponses);
+  compare(`response, lenient, ${count} fields`, ownResponses(response, true), nativeResponses);
 }
 for (const count of [5, 12, 30]) {
   const fields = fieldsOf(count);

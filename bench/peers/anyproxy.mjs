@@ -1,5 +1,5 @@
 /**
- * anyproxy with HTTPS interception, without its web interface. Its recorder, which cannot be switched off, writes each
+ * anyproxy with HTTPS interception, without its web interface. Its recorder, which cannot be disabled, writes each
  * exchange to an in-memory nedb and each response's body to a file.
  *
  * Usage: HOME=<directory> NODE_EXTRA_CA_CERTS=<origin CA file> node anyproxy.mjs <port>; prints {"port", "ca"}. It

@@ -1,6 +1,6 @@
 /**
- * http-mitm-proxy without handlers: it forwards and stores nothing. Kept connections are switched on, which is not its
- * default, because it is several times slower without.
+ * http-mitm-proxy without handlers: it forwards and stores nothing. Kept connections are enabled, which is not its
+ * default, because it is several times slower without them.
  *
  * Usage: NODE_EXTRA_CA_CERTS=<origin CA file> node http-mitm-proxy.mjs <port> <directory>; prints {"port", "ca"}.
  */

@@ -1,12 +1,12 @@
 /**
- * mockttp as an intercepting proxy that passes everything on. Its defaults stay: `recordTraffic` keeps each request of
- * a rule in memory, nothing goes to disk. The origin's CA comes through Node's environment: given as an option of the
- * rule it would make each request several times dearer.
+ * mockttp as an intercepting proxy that forwards everything. With its defaults, `recordTraffic` keeps each request of
+ * a rule in memory, and nothing goes to disk. The origin's CA comes from Node's environment: as an option of the
+ * rule it would make each request several times slower.
  *
  * Usage: NODE_EXTRA_CA_CERTS=<origin CA file> node mockttp.mjs <port> <directory> [change]; prints {"port", "ca"} when
  * it listens. The change is JSON: {"headers": {name: value}} for requests and responses, {"replace": [from, to]} for
  * bodies of responses, {"missing": count} for rules that match nothing, {"socks5": true}, {"http2": true} and
- * {"websocket": true} for what it speaks on the same port.
+ * {"websocket": true} for other protocols on the same port.
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";

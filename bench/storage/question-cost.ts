@@ -1,5 +1,5 @@
 /**
- * How long the store's questions take on a data directory that record-cost.ts kept. Run:
+ * The duration of the store's queries with a data directory kept by record-cost.ts. Run:
  * node bench/storage/question-cost.ts <data directory>
  */
 import type { TrafficFilter } from "@headworks/capture-contract";

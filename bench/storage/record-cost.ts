@@ -1,5 +1,5 @@
 /**
- * What recording costs the proxy's thread and what the writer thread manages. Run:
+ * The cost of recording on the proxy's thread, and the throughput of the writer thread. Run:
  * node bench/storage/record-cost.ts [entries] [bodyBytes]
  */
 import { mkdtempSync, rmSync, statSync } from "node:fs";

@@ -1,5 +1,5 @@
 /**
- * What searching texts costs: looking at every entry, making the signatures, and searching with them. Run:
+ * The cost of text searches: reading every entry, building signatures, and searching with them. Run:
  * node bench/storage/search-cost.ts [entries] [percent with a body] [bodyBytes] [plain | gzip]
  */
 import { mkdtempSync, rmSync, statSync } from "node:fs";
@@ -47,18 +47,18 @@ try {
     `${entries} entries, ${percent} % with ${bodyBytes} bytes ${form}; ${megabytes(join(dataDir, "traffic.db"))} MB`,
   );
 
-  let asked = 0;
+  let queryCount = 0;
   const ask = async (filter: TrafficFilter): Promise<{ ms: number; cpu: number; total: number }> => {
     const before = process.cpuUsage();
     const beganMs = performance.now();
-    // Each question is new to the store, so that no answer is a kept one.
-    asked += 1;
-    const { total } = await rig.rows({ ...filter, max_time: 1_000_000 + asked }, { limit: 200 });
+    // Each query is new to the store, so that no result is cached.
+    queryCount += 1;
+    const { total } = await rig.rows({ ...filter, max_time: 1_000_000 + queryCount }, { limit: 200 });
     return { ms: performance.now() - beganMs, cpu: cpuMs(before), total };
   };
 
   const first = await ask({ search: "xylophonist" });
-  print(`first search, every entry looked at: ${first.ms.toFixed(0)} ms, CPU ${first.cpu.toFixed(0)} ms`);
+  print(`first search, all entries read: ${first.ms.toFixed(0)} ms, CPU ${first.cpu.toFixed(0)} ms`);
   const before = process.cpuUsage();
   for (let quietRounds = 0; quietRounds < 3;) {
     const round = process.cpuUsage();

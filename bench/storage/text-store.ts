@@ -2,17 +2,17 @@ import { gzipSync } from "node:zlib";
 import { sampleExchange } from "../../apps/capture-proxy/src/storage/read/sample-exchange.ts";
 import type { StoreRig } from "../../apps/capture-proxy/src/storage/store-rig.ts";
 
-/** What the store is filled with. */
+/** The content of the store. */
 export interface TextStorePlan {
   readonly entries: number;
-  /** Every so many-th entry answers with a text body. */
+  /** Each n-th entry has a text body in its response. */
   readonly bodyEvery: number;
   readonly bodyBytes: number;
-  /** Bodies are stored gzip-coded, as most of the web sends them. */
+  /** Bodies are stored with gzip, like most of the web's. */
   readonly gzip: boolean;
 }
 
-/** The same numbers every time. */
+/** Deterministic random numbers. */
 function randomNumbers(seed: number): () => number {
   let state = seed;
   return () => {
@@ -21,7 +21,7 @@ function randomNumbers(seed: number): () => number {
   };
 }
 
-/** Letters about as frequent as in English; a few words make up most of a text. */
+/** Letters roughly as frequent as in English; a few words make up most of a text. */
 function vocabulary(random: () => number): string[] {
   const letters =
     "eeeeeeeeeeeetttttttttaaaaaaaaooooooooiiiiiiinnnnnnnsssssshhhhhhrrrrrrddddllllcccuuummmwwffggyyppbbvkjxqz";
@@ -30,7 +30,7 @@ function vocabulary(random: () => number): string[] {
   );
 }
 
-/** Fills a store with entries as a shop's front end makes them: JSON and HTML with identifiers, tokens and words. */
+/** Fills a store with entries like a shop's front end: JSON and HTML with identifiers, tokens and words. */
 export async function fillWithTexts(rig: StoreRig, plan: TextStorePlan): Promise<void> {
   const random = randomNumbers(7);
   const words = vocabulary(random);

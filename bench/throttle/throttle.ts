@@ -1,12 +1,12 @@
 /**
- * How close the throttle comes to its profile: a whole Weir in a process of its own, an origin and clients in this one.
- * For each line the bandwidth of one and of eight transfers at a time, down and up; the latency of requests one after
- * the other, less what they take without it; and last a change while a transfer runs. Prints what was asked for, what
- * came, and the difference.
+ * The accuracy of throttling: Weir in a process of its own, origin and clients in this one.
+ * For each profile the bandwidth of one and of eight concurrent transfers, down and up; the latency of sequential
+ * requests, minus their time without throttling; and a change during a transfer. Prints the configured value,
+ * the measured value, and the difference.
  *
- * Latency is the difference of two lower quartiles, since whatever disturbs a machine only adds: of requests to a host on
- * the line, and in turn with them of requests to a host beside it that the client sends after a rest of the same length,
- * since processes that rested take longer for the same work.
+ * Latency is the difference of two lower quartiles, because disturbances only add time: of requests to a throttled
+ * host, and alternating with them of requests to another host that the client sends after a pause of the same length,
+ * because a process takes longer for the same work after a pause.
  *
  *   node bench/throttle/throttle.ts [seconds=3]
  */
@@ -26,7 +26,7 @@ interface LineUnderTest {
   readonly latency_ms: number;
 }
 
-const LINES: readonly LineUnderTest[] = [
+const PROFILES: readonly LineUnderTest[] = [
   { name: "50 KB/s", download_bps: 50_000, upload_bps: 20_000, latency_ms: 500 },
   { name: "400 KB/s", download_bps: 400_000, upload_bps: 200_000, latency_ms: 200 },
   { name: "1 MB/s", download_bps: 1_000_000, upload_bps: 500_000, latency_ms: 100 },
@@ -34,11 +34,11 @@ const LINES: readonly LineUnderTest[] = [
   { name: "10 MB/s", download_bps: 10_000_000, upload_bps: 5_000_000, latency_ms: 30 },
   { name: "50 MB/s", download_bps: 50_000_000, upload_bps: 50_000_000, latency_ms: 5 },
 ];
-const AT_ONCE = 8;
-/** So long a latency is measured, with at least so many requests of each kind. */
+const CONCURRENT = 8;
+/** Duration of a latency measurement, and its minimum number of requests of each kind. */
 const LATENCY_SECONDS = 8;
 const MIN_LATENCY_REQUESTS = 15;
-/** Both are this machine's loopback. */
+/** Both are loopback names. */
 const LINE_HOST = "127.0.0.1";
 const HOST_BESIDE = "127.0.0.2";
 const PIECE = Buffer.alloc(65_536, "t");
@@ -50,7 +50,7 @@ async function measure(seconds: number): Promise<void> {
   {
     await using weir = await startWeir();
     const transfers = new Transfers(weir, port);
-    await measureLines(transfers, seconds);
+    await measureProfiles(transfers, seconds);
     await measureChange(transfers, seconds);
     transfers.close();
   }
@@ -67,22 +67,27 @@ async function originAt(host: string, port: number): Promise<Server> {
   return server;
 }
 
-async function measureLines(transfers: Transfers, seconds: number): Promise<void> {
-  // The first exchanges of a process take longer by a fifth of a second, whatever the line.
+async function measureProfiles(transfers: Transfers, seconds: number): Promise<void> {
+  // The first exchanges of a process take a fifth of a second longer, whatever the profile.
   await transfers.warmUp();
-  for (const line of LINES) {
-    const { latency_ms: latencyMs, name, download_bps, upload_bps } = line;
+  for (const profile of PROFILES) {
+    const { latency_ms: latencyMs, name, download_bps, upload_bps } = profile;
     await transfers.throttle({ name, download_bps, upload_bps, enabled: true });
     print(name, "down, 1 transfer", download_bps, await transfers.down(1, download_bps * seconds));
-    print(name, `down, ${AT_ONCE} at once`, download_bps, await transfers.down(AT_ONCE, download_bps * seconds));
+    print(
+      name,
+      `down, ${CONCURRENT} concurrent`,
+      download_bps,
+      await transfers.down(CONCURRENT, download_bps * seconds),
+    );
     print(name, "up, 1 transfer", upload_bps, await transfers.up(1, upload_bps * seconds));
-    print(name, `up, ${AT_ONCE} at once`, upload_bps, await transfers.up(AT_ONCE, upload_bps * seconds));
+    print(name, `up, ${CONCURRENT} concurrent`, upload_bps, await transfers.up(CONCURRENT, upload_bps * seconds));
     await transfers.throttle({ name, latency_ms: latencyMs, hosts: [LINE_HOST], enabled: true });
     print(name, "latency ms", latencyMs, await transfers.latencyMs(latencyMs));
   }
 }
 
-/** Half of a transfer on one line, the other half on one that is four times as fast. */
+/** Half of a transfer with one profile, the other half with one that is four times as fast. */
 async function measureChange(transfers: Transfers, seconds: number): Promise<void> {
   const slow = 500_000;
   const fast = 2_000_000;
@@ -94,18 +99,18 @@ async function measureChange(transfers: Transfers, seconds: number): Promise<voi
   print("changed", "seconds", 2 * seconds, (performance.now() - startedMs) / 1000);
 }
 
-function print(name: string, what: string, asked: number, got: number): void {
-  const difference = ((got / asked - 1) * 100).toFixed(2).padStart(7);
+function print(name: string, what: string, configured: number, measured: number): void {
+  const difference = ((measured / configured - 1) * 100).toFixed(2).padStart(7);
   const columns = [
     name.padEnd(10),
     what.padEnd(18),
-    String(asked).padStart(9),
-    got.toFixed(got < 1000 ? 1 : 0).padStart(10),
+    String(configured).padStart(9),
+    measured.toFixed(measured < 1000 ? 1 : 0).padStart(10),
   ];
   console.log(`${columns.join("  ")}  ${difference} %`);
 }
 
-/** `/down/<bytes>` sends so many, everything else counts what comes. */
+/** `/down/<bytes>` sends that many; every other path counts received bytes. */
 function response(incoming: IncomingMessage, response: ServerResponse): void {
   const [, bytesText] = /^\/down\/(\d+)$/.exec(incoming.url ?? "") ?? [];
   incoming.resume();
@@ -133,7 +138,7 @@ function response(incoming: IncomingMessage, response: ServerResponse): void {
 class Transfers {
   readonly #weir: RunningWeir;
   readonly #originPort: number;
-  /** New connections would blur latencies by more than what is looked for. */
+  /** New connections would add more noise than the measured difference. */
   readonly #agent = new Agent({ keepAlive: true });
 
   constructor(weir: RunningWeir, originPort: number) {
@@ -149,7 +154,7 @@ class Transfers {
     await this.#weir.call("POST", "/throttle", profile);
   }
 
-  /** Bytes per second of `count` answers at a time, `bytes` together. */
+  /** Bytes per second of `count` concurrent responses with `bytes` in total. */
   async down(count: number, bytes: number): Promise<number> {
     const each = Math.round(bytes / count);
     const startedMs = performance.now();
@@ -157,7 +162,7 @@ class Transfers {
     return (each * count) / ((performance.now() - startedMs) / 1000);
   }
 
-  /** The same of requests. */
+  /** The same for request bodies. */
   async up(count: number, bytes: number): Promise<number> {
     const each = Math.round(bytes / count);
     const startedMs = performance.now();
@@ -165,7 +170,7 @@ class Transfers {
     return (each * count) / ((performance.now() - startedMs) / 1000);
   }
 
-  /** Milliseconds that the line adds to small requests. */
+  /** Milliseconds that throttling adds to small requests. */
   async latencyMs(restMs: number): Promise<number> {
     const onLine: number[] = [];
     const beside: number[] = [];
@@ -198,13 +203,13 @@ class Transfers {
       headers: { host: origin, ...(bytes > 0 ? { "content-length": bytes } : {}) },
       agent: this.#agent,
     });
-    const answered = once(outgoing, "response") as Promise<[IncomingMessage]>;
+    const responded = once(outgoing, "response") as Promise<[IncomingMessage]>;
     for (let leftBytes = bytes; leftBytes > 0; leftBytes -= PIECE.length) {
       const isTaken = outgoing.write(leftBytes < PIECE.length ? PIECE.subarray(0, leftBytes) : PIECE);
       if (!isTaken) await once(outgoing, "drain");
     }
     outgoing.end();
-    const [response] = await answered;
+    const [response] = await responded;
     for await (const _piece of response);
   }
 }

@@ -1,6 +1,6 @@
 import { chromium, type Browser } from "playwright-core";
 
-/** The browser of the machine, without anything that talks to the outside. `WEIR_CHROMIUM` names another one. */
+/** The machine's browser without background requests. `WEIR_CHROMIUM` names another one. */
 export function launchBrowser(): Promise<Browser> {
   return chromium.launch({
     executablePath: process.env["WEIR_CHROMIUM"] ?? "/usr/bin/chromium",

@@ -8,11 +8,11 @@ import { FakeState } from "./fake-state.ts";
 import type { FakeStore } from "./fake-store.ts";
 import { trafficResponse } from "./fake-traffic-responses.ts";
 
-/** Stands in for Weir while the web UI is built and measured: generated traffic, no proxy. Never part of a product. */
+/** Replaces Weir for development and measurement of the web UI: generated traffic, no proxy. Not part of a product. */
 export interface FakeApi {
   readonly url: string;
   readonly store: FakeStore;
-  /** Adds so many pending entries and finishes those of the call before. */
+  /** Adds this many pending entries and completes those of the previous call. */
   tick(count: number): void;
   /** Sends any message to every window. */
   broadcast(message: ServerMessage): void;
@@ -23,7 +23,7 @@ export interface FakeApiOptions {
   readonly rows: number;
   readonly distFolder: string;
   readonly port?: number;
-  /** New entries per second; 0 is a quiet proxy. */
+  /** New entries per second; 0 for none. */
   readonly perSecond?: number;
 }
 
@@ -36,7 +36,7 @@ const TYPES: Readonly<Record<string, string>> = {
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; connect-src 'self'; frame-src 'self' blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/** Starts the stand-in on a loopback port. */
+/** Starts the replacement on a loopback port. */
 export async function startFakeApi(options: FakeApiOptions): Promise<FakeApi> {
   const state = new FakeState(options.rows);
   const server = createServer((request, response) => {

@@ -2,7 +2,7 @@ import type { BlockEntry } from "@headworks/capture-contract";
 import { fakeConfigFields, fakeHealth, fakeSetup } from "./fake-settings.ts";
 import type { FakeState } from "./fake-state.ts";
 
-/** What a call of the API is answered. */
+/** The response to an API call. */
 export interface Response {
   readonly status: number;
   readonly body?: unknown;
@@ -10,7 +10,7 @@ export interface Response {
 /** 200 with a body. */
 export const ok = (body: unknown): Response => ({ status: 200, body });
 
-/** Calls about everything but traffic; undefined for those that do not exist. */
+/** Calls other than traffic; undefined for unknown ones. */
 export function otherResponse(
   state: FakeState,
   path: string,

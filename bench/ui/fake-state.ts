@@ -10,7 +10,7 @@ import type {
 import { fakeConfig } from "./fake-settings.ts";
 import { FakeStore, SESSION_ID } from "./fake-store.ts";
 
-/** What the stand-in for Weir holds, and the windows that hear of its changes. */
+/** The data of the replacement for Weir, and the windows that receive its events. */
 export class FakeState {
   readonly store: FakeStore;
   readonly blocklist: BlockEntry[] = [];

@@ -10,7 +10,7 @@ import { generatedRow, seededRandom } from "./generated-traffic.ts";
 
 export const SESSION_ID = "11111111-1111-4111-8111-111111111111";
 
-/** Generated rows, oldest first, with the questions that a screen asks about them. */
+/** Generated rows, oldest first, with the queries of a screen. */
 export class FakeStore {
   rows: TrafficSnapshot[] = [];
   readonly notes = new Map<string, string>();
@@ -23,7 +23,7 @@ export class FakeStore {
     for (let index = 0; index < count; index += 1) this.add(start + index * 350 + this.#random() * 300);
   }
 
-  /** Adds one row that begins at the given time, `pending` if asked. */
+  /** Adds one row that begins at the given time, optionally pending. */
   add(startMs: number, pending = false): TrafficSnapshot {
     this.#seq += 1;
     const row = generatedRow(this.#random, this.#seq, startMs, SESSION_ID);
@@ -48,7 +48,7 @@ export class FakeStore {
     if (index !== -1) this.rows[index] = row;
   }
 
-  /** Rows of a filter, oldest first. Throws a sentence for a query that does not parse. */
+  /** Rows of a filter, oldest first. Throws an error for an invalid query. */
   matching(query: Partial<TrafficFilter>): readonly TrafficSnapshot[] {
     const text = query.q ?? "";
     if (text.trim() === "") return this.rows;
@@ -213,7 +213,7 @@ const RESPONSE_BODY = JSON.stringify({
   errors: [{ pointer: "/items/1/quantity", detail: "Only 0 left" }],
 });
 
-/** The text of a body as the body endpoint gives it. */
+/** The text of a body, as from the body endpoint. */
 export function bodyText(side: string): string {
   return side === "request" ? REQUEST_BODY : RESPONSE_BODY;
 }

@@ -19,7 +19,7 @@ const SORT_KEYS: Readonly<Record<SortName, (row: TrafficSnapshot) => number | st
   ttfb: (row) => row.ttfb_ms ?? -1,
 };
 
-/** Calls about traffic; "sent" when the response is already under way, undefined for those that do not exist. */
+/** Traffic calls; "sent" if the response is already being sent, undefined for unknown calls. */
 export function trafficResponse(
   state: FakeState,
   path: string,

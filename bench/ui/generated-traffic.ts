@@ -170,7 +170,7 @@ function pickStatus(random: () => number, kind: Kind): number {
   return roll < 0.04 && kind.type === "json" ? 201 : 200;
 }
 
-/** One row. `startMs` is when it began; the rest follows from the random numbers. */
+/** One row that began at `startMs`; the random numbers determine the rest. */
 export function generatedRow(random: () => number, seq: number, startMs: number, sessionId: string): TrafficSnapshot {
   const kind = pickKind(random);
   const host = pick(random, kind.hosts);

@@ -2,7 +2,7 @@
 /* oxlint-disable typescript/no-unsafe-member-access, typescript/no-unsafe-return -- the same */
 /* Runs inside the measured page; `ui.bench.ts` calls it by name. */
 globalThis.measure = {
-  /** Milliseconds since navigation, and since the rows were asked for, after the next frame was drawn. */
+  /** Milliseconds since navigation, and since the request of the rows, after the next frame was drawn. */
   painted: () =>
     new Promise((resolve) => {
       requestAnimationFrame(() =>
@@ -14,7 +14,7 @@ globalThis.measure = {
       );
     }),
 
-  /** Scrolls by a distance per frame for a time and tells how the frames were. */
+  /** Scrolls by a distance per frame for a time and returns frame statistics. */
   scroll: (pixelsPerFrame, durationMs) =>
     new Promise((resolve) => {
       const grid = document.querySelector("[role=grid]");
@@ -34,7 +34,7 @@ globalThis.measure = {
       requestAnimationFrame(frame);
     }),
 
-  /** Goes to a filter as a link would, and tells when its first rows are drawn. */
+  /** Opens a filter like a link, and returns when its first rows are drawn. */
   filter: (q) =>
     new Promise((resolve) => {
       const start = performance.now();
@@ -43,16 +43,16 @@ globalThis.measure = {
       dispatchEvent(new PopStateEvent("popstate"));
       const look = () => {
         const fetched = performance.getEntriesByType("resource").slice(before);
-        const answered = fetched.some((entry) => entry.name.includes("/traffic/rows"));
+        const responded = fetched.some((entry) => entry.name.includes("/traffic/rows"));
         const grid = document.querySelector("[role=grid]");
-        if (answered && grid.getAttribute("aria-busy") === "false") {
+        if (responded && grid.getAttribute("aria-busy") === "false") {
           requestAnimationFrame(() => resolve(performance.now() - start));
         } else requestAnimationFrame(look);
       };
       requestAnimationFrame(look);
     }),
 
-  /** Clicks what `selector` finds with `label` in it, and tells when the response's body shows `text`. */
+  /** Clicks the element of `selector` with `label`, and returns when the response's body shows `text`. */
   bodyShown: (selector, label, text) =>
     new Promise((resolve) => {
       const target = [...document.querySelectorAll(selector)].find((each) => each.textContent.includes(label));
@@ -63,13 +63,13 @@ globalThis.measure = {
       const look = () => {
         const body = document.querySelector("[aria-label='Body of the response']");
         if (body === null || !body.textContent.includes(text)) requestAnimationFrame(look);
-        // The next frame is the first that has it on the screen.
+        // The next frame is the first to display it.
         else requestAnimationFrame(() => resolve(performance.now() - start));
       };
       requestAnimationFrame(look);
     }),
 
-  /** Milliseconds from now until the body in view has loaded whole. */
+  /** Milliseconds until the visible body is fully loaded. */
   wholeBody: () =>
     new Promise((resolve) => {
       const start = performance.now();
@@ -80,12 +80,12 @@ globalThis.measure = {
       requestAnimationFrame(look);
     }),
 
-  /** From here on, notes how long tasks of the main thread take. */
+  /** Starts recording long tasks of the main thread. */
   watchTasks: () => {
     globalThis.tasks = new PerformanceObserver(() => {});
     globalThis.tasks.observe({ type: "longtask" });
   },
 
-  /** The longest of them in milliseconds; those under 50 ms count as 0. */
+  /** The longest task in milliseconds; 0 if all were under 50 ms. */
   longestTask: () => Math.max(0, ...globalThis.tasks.takeRecords().map((task) => task.duration)),
 };

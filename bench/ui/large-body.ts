@@ -5,17 +5,17 @@ import { startWeir } from "./running-weir.ts";
 
 const BODY_BYTES = 20_000_000;
 
-/** How long a body of 20 MB of JSON takes to its first lines, from the click. */
+/** The time from the click until a JSON body of 20 MB shows its first lines. */
 export interface LargeBodyTimes {
-  /** Click on a row of a page that has shown no details yet. */
+  /** Click on a row of a page that has not shown details yet. */
   readonly firstClickMs: number;
   /** Click on a row, the slowest of several. */
   readonly rowMs: number;
-  /** The same where the body was sent gzipped. */
+  /** The same with a gzip body. */
   readonly gzipMs: number;
   /** Click on the tab that shows the body, the slowest of several. */
   readonly tabMs: number;
-  /** Longest task of the page's main thread while bodies loaded. */
+  /** Longest task of the page's main thread while bodies load. */
   readonly longestTaskMs: number;
   /** From the click until the last byte is laid out. */
   readonly wholeMs: number;

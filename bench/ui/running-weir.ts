@@ -5,14 +5,14 @@ const MAIN = join(import.meta.dirname, "../../apps/capture-proxy/bin/weir.js");
 
 /** A real Weir over an empty data folder; `await using` ends it and removes its data. */
 export interface RunningWeir extends AsyncDisposable {
-  /** Without a slash at the end. */
+  /** Without a trailing slash. */
   readonly apiUrl: string;
   readonly proxyPort: number;
-  /** A call of the API below `/api`; the parsed answer. Rejects unless the answer is a 2xx. */
+  /** A call of the API below `/api`; returns the parsed response. Rejects unless the status is 2xx. */
   call(method: string, path: string, body?: unknown): Promise<unknown>;
 }
 
-/** Starts Weir on ports of the system's choice and resolves when it listens. */
+/** Starts Weir on free ports and resolves when it listens. */
 export async function startWeir(...args: readonly string[]): Promise<RunningWeir> {
   const folder = await temporaryDirectory();
   const options = ["serve", "--json", `--data-dir=${folder.file("data")}`, "--proxy-port=0", "--api-port=0", ...args];
@@ -44,6 +44,6 @@ async function callApi(apiUrl: string, method: string, path: string, body?: unkn
     ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
   });
   const text = await response.text();
-  if (!response.ok) throw new Error(`${method} ${path} was answered ${response.status}: ${text}`);
+  if (!response.ok) throw new Error(`${method} ${path} got ${response.status}: ${text}`);
   return text === "" ? undefined : JSON.parse(text);
 }

@@ -2,14 +2,14 @@ import type { Locator, Page } from "playwright-core";
 
 /** A screen in one state. */
 export interface Scene {
-  /** Also the name of the picture's file. */
+  /** Also the name of the picture file. */
   readonly name: string;
   readonly path: string;
-  /** Over a Weir that has captured nothing. */
+  /** With a Weir without traffic. */
   readonly isEmpty?: boolean;
-  /** What to do before the page is opened, such as making calls of the API fail. */
+  /** Runs before the page is opened, for example to make API calls fail. */
   readonly before?: (page: Page) => Promise<void>;
-  /** What to do once it is; rejects when the scene cannot be reached. */
+  /** Runs after it; rejects if the scene cannot be reached. */
   readonly arrange?: (page: Page, isNarrow: boolean) => Promise<void>;
 }
 
@@ -22,7 +22,7 @@ async function openEntry(page: Page, text: string): Promise<Locator> {
   await row(page, text).click();
   const pane = page.getByRole("region", { name: "Entry" });
   await pane.getByRole("heading", { level: 1 }).filter({ hasText: text }).waitFor();
-  // The pointer would leave a tooltip.
+  // The pointer would show a tooltip.
   await page.mouse.move(2, 2);
   return pane;
 }
@@ -52,7 +52,7 @@ const view =
       .getByRole("radio", { name, exact: true })
       .click();
 
-/** Lets calls of the API fail as they do when something is wrong inside the service. */
+/** Makes API calls fail like an internal error. */
 const failing =
   (path: string) =>
   async (page: Page): Promise<void> => {
@@ -60,7 +60,7 @@ const failing =
     await page.route(`**/api${path}`, async (route) => await route.fulfill({ status: 500, json }));
   };
 
-/** A failure is said once asking again has not helped. */
+/** An error is shown after the retries have failed. */
 const alerted = async (page: Page): Promise<void> => await page.getByRole("alert").first().waitFor();
 
 const press =
@@ -230,5 +230,5 @@ const SCREENS: readonly Scene[] = [
   { name: "no-such-page", path: "/nowhere" },
 ];
 
-/** Everything to look at. */
+/** All scenes. */
 export const SCENES: readonly Scene[] = [...TRAFFIC, ...DETAILS, ...SCREENS];

@@ -7,7 +7,7 @@ import type { RunningWeir } from "./running-weir.ts";
 
 const ROWS = 60;
 
-/** A JWT as services send it; its signature is no secret, it signs nothing. */
+/** A realistic JWT; its signature is no secret and signs nothing. */
 const TOKEN = `${base64url({ alg: "HS256", typ: "JWT" })}.${base64url({ sub: "ada", exp: 1_900_000_000 })}.c2lnbmF0dXJl`;
 
 const ORDERS = {
@@ -80,7 +80,7 @@ const REQUESTS: readonly ProxiedRequest[] = [
   },
 ];
 
-/** Fills a Weir with a bit of everything that the screens show: imported rows, and live ones with every kind of body. */
+/** Fills a Weir with examples of everything that the screens show: imported rows, and live ones with each kind of body. */
 export async function fillWithTraffic(weir: RunningWeir): Promise<void> {
   await weir.call("POST", "/traffic/import/har?session_name=Checkout", generatedHar());
   const sessions = (await weir.call("GET", "/sessions")) as readonly { readonly id: string; readonly name: string }[];
@@ -90,7 +90,7 @@ export async function fillWithTraffic(weir: RunningWeir): Promise<void> {
   await using origin = await startOrigin({ handler: serve });
   const client = proxyClient(weir.proxyPort);
   for (const each of REQUESTS) {
-    // A connection that the origin resets is one of the things to show.
+    // The reset connection is one of the examples.
     await client.fetch({ ...each, url: origin.url + each.url }).catch(() => undefined);
   }
   await weir.call("POST", "/sessions", { name: "Login flow before the fix" });

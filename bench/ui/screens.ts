@@ -8,9 +8,9 @@ import { SCENES, type Scene } from "./scenes.ts";
 import { fillWithTraffic } from "./screen-traffic.ts";
 
 /**
- * Takes every screen and its important states, in both themes and at three widths, for people to look at:
+ * Takes pictures of each screen and its important states, in both themes and at three widths, for reviews:
  * `npm run build && node bench/ui/screens.ts --to <folder> [--only <part of a name>]`. Each picture shows one scene in
- * one theme, with the widths beside each other. Exits with 1 when a scene cannot be reached or scrolls sideways.
+ * one theme, with the widths side by side. Exits with 1 if a scene cannot be reached or scrolls horizontally.
  */
 const SIZES = [
   { width: 1440, height: 900 },
@@ -57,7 +57,7 @@ async function settle(page: Page): Promise<void> {
   await page.evaluate("document.fonts.ready.then(() => new Promise((done) => setTimeout(done, 250)))");
 }
 
-/** The shots of all widths in one picture. */
+/** The screenshots of all widths in one picture. */
 async function beside(browser: Browser, shots: readonly Shot[]): Promise<Buffer> {
   const width = shots.reduce((sum, shot) => sum + shot.width + 12, 12);
   const page = await browser.newPage({ viewport: { width, height: 924 } });

@@ -7,9 +7,9 @@ import { startFakeApi, type FakeApi } from "./fake-api.ts";
 import { measureLargeBody } from "./large-body.ts";
 
 /**
- * The budgets of the web UI over 100,000 generated entries, and over bodies of 20 MB that a real Weir captured, in a
+ * The budgets of the web UI with 100,000 generated entries, and with bodies of 20 MB captured by a real Weir, in a
  * real browser without a GPU:
- * `npm run build && node bench/ui/ui.bench.ts`. Exits with 1 when a budget is exceeded.
+ * `npm run build && node bench/ui/ui.bench.ts`. Exits with 1 if a budget is exceeded.
  */
 const DIST = join(import.meta.dirname, "../../apps/capture-ui/dist");
 const IN_PAGE = join(import.meta.dirname, "in-page.js");
@@ -23,7 +23,7 @@ interface Result {
   readonly atLeast?: boolean;
 }
 
-/** Compressed size of what the traffic screen loads: everything index.html names, and the chunks those import. */
+/** Compressed size of the traffic screen: all files in index.html, and the chunks they import. */
 function shellGzipKb(): number {
   const seen = new Set<string>();
   const visit = (file: string): void => {
@@ -68,7 +68,7 @@ function scroll(page: Page, pixelsPerFrame: number, ms: number): Promise<Frames>
   return page.evaluate<Frames>(`measure.scroll(${pixelsPerFrame}, ${ms})`);
 }
 
-/** The same, with the work of the main thread per frame: it says more than frames when the machine has other work. */
+/** The same, with the main thread's work per frame, which is more meaningful than frames on a busy machine. */
 async function scrollWork(
   page: Page,
   pixelsPerFrame: number,
@@ -95,7 +95,7 @@ async function heapMb(page: Page): Promise<number> {
   return usedSize / 1_048_576;
 }
 
-/** From choosing a filter to its first rows: the slowest of five. */
+/** From selecting a filter to its first rows: the slowest of five. */
 async function filterMs(page: Page): Promise<number> {
   let slowest = 0;
   for (const q of ["host:api", "status:500", "method:PUT", "type:image", "dur:>1s"]) {
@@ -104,7 +104,7 @@ async function filterMs(page: Page): Promise<number> {
   return slowest;
 }
 
-/** Frames while a thousand events a second arrive. */
+/** Frames while a thousand events per second arrive. */
 async function liveFrames(page: Page, api: FakeApi, ms: number): Promise<Frames> {
   const timer = setInterval(() => api.tick(50), 100);
   try {
@@ -121,7 +121,7 @@ async function measure(): Promise<readonly Result[]> {
     const context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
     const page = await context.newPage();
     await page.addInitScript({ path: IN_PAGE });
-    // What the machine gives to a page that does nothing: without it, numbers of a busy machine mean little.
+    // The frame rate of an empty page, as a baseline for a busy machine.
     const idle = await idleFps(page);
     const cold = await open(page, `${api.url}/traffic`);
     const slow = await scrollWork(page, 60, 4000);

@@ -9,9 +9,9 @@ import { spawnProcess, temporaryDirectory, waitUntil } from "@headworks/testkit"
 import { frameBytes, MessageDeflater } from "@headworks/websocket";
 
 /**
- * What reading WebSocket messages costs: the same frames go through Weir once as WebSocket, read and stored, and once under
- * a protocol that it relays without looking. Says the processor time of the whole process and of its main thread for each
- * message, and what was stored.
+ * The cost of reading WebSocket messages: the same frames pass through Weir once as WebSocket, read and stored, and once under
+ * a protocol that it relays unread. Prints the CPU time of the whole process and of its main thread for each
+ * message, and the number of stored messages.
  */
 const { values } = parseArgs({
   options: {
@@ -22,7 +22,7 @@ const { values } = parseArgs({
 });
 const MESSAGES = Number(values.messages);
 const BYTES = Number(values.bytes);
-/** Messages a second; 0 is as fast as it goes. */
+/** Messages per second; 0 for the maximum rate. */
 const RATE = Number(values.rate);
 const MAIN = fileURLToPath(new URL("../../apps/capture-proxy/bin/weir.js", import.meta.url));
 const TICKS_PER_SECOND = 100;
