@@ -52,7 +52,7 @@ let socket: WebSocket | null = null;
 let attempt = 0;
 let retryTimer: number | undefined;
 let silenceTimer: number | undefined;
-let everLive = false;
+let wasLive = false;
 
 function setConnection(next: Connection): void {
   connection = next;
@@ -70,12 +70,12 @@ export function listenLive(listener: LiveListener): () => void {
 }
 
 /** Whether this connection has subscribed to the channel of frames. */
-let hearsFrames = false;
+let isSubscribedToFrames = false;
 
 function subscribe(isFresh = false): void {
   const wanted = [...listeners].some((listener) => listener.frames !== undefined);
-  if (!isFresh && wanted === hearsFrames) return;
-  hearsFrames = wanted;
+  if (!isFresh && wanted === isSubscribedToFrames) return;
+  isSubscribedToFrames = wanted;
   send({ type: "Subscribe", data: { channels: wanted ? ["changes", "tasks", "frames"] : ["changes", "tasks"] } });
 }
 
@@ -116,14 +116,14 @@ function probe(): void {
   window.clearTimeout(retryTimer);
   if (isProbing || socket !== null) return;
   isProbing = true;
-  void isServiceThere().then((isThere) => {
+  void isServiceUp().then((isUp) => {
     isProbing = false;
-    if (isThere) connect();
+    if (isUp) connect();
     else lost();
   });
 }
 
-async function isServiceThere(): Promise<boolean> {
+async function isServiceUp(): Promise<boolean> {
   try {
     return (await fetch("/health", { cache: "no-store", signal: AbortSignal.timeout(PROBE_MS) })).ok;
   } catch {
@@ -147,8 +147,8 @@ function connect(): void {
     attempt = 0;
     setConnection({ state: "live" });
     // Events during the disconnection were missed.
-    if (everLive) for (const listener of listeners) listener.resync?.();
-    everLive = true;
+    if (wasLive) for (const listener of listeners) listener.resync?.();
+    wasLive = true;
     watchSilence();
   });
   opened.addEventListener("message", (event: MessageEvent<unknown>) => {

@@ -35,7 +35,7 @@ const PATIENCE_MS = 2000;
 /**
  * Detects server-first protocols: if the client is silent, connects to its target and waits for bytes. If the server
  * speaks first, the tunnel is neither HTTP nor TLS. The owner cancels once the client speaks. A failure to connect is
- * reported too, since the client would wait forever, but only after `PATIENCE_MS`: a response to a slow client's
+ * reported too, since the client would wait forever, but only after `RELOAD_GAP_MS`: a response to a slow client's
  * request explains more than a closed tunnel.
  */
 class ServerFirstProbe {

@@ -1,17 +1,21 @@
-import { WrittenNumber } from "@headworks/json";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Condition } from "@headworks/capture-contract";
+import { WrittenNumber } from "@headworks/json";
+import fc from "fast-check";
 import {
+  asLiteral,
   conditionOf,
+  conditionSentence,
   draftOfCondition,
+  literalPattern,
   newGroup,
   newTest,
   replaceDraft,
+  type Subject,
   SUBJECTS,
   withSubject,
 } from "./condition-draft.ts";
-import type { Subject } from "./condition-draft.ts";
 
 const CONDITIONS: readonly Condition[] = [
   { type: "all" },
@@ -87,4 +91,60 @@ test("lines inside groups are replaced and taken out", () => {
   const [left] = replaceDraft(outer, inner.key, null).items;
   assert.ok(left?.kind === "group");
   assert.equal(left.items.length, 1);
+});
+
+test("conditions read as sentences", () => {
+  const cases: readonly [Condition, string][] = [
+    [{ type: "all" }, "Everything"],
+    [
+      {
+        type: "and",
+        conditions: [
+          { type: "method", method: "get" },
+          { type: "host", pattern: "^api\\.example\\.com$" },
+          { type: "path_pattern", pattern: "^/orders" },
+        ],
+      },
+      "GET, host api.example.com, path begins with /orders",
+    ],
+    [
+      {
+        type: "and",
+        conditions: [
+          { type: "not", condition: { type: "port", port: 80 } },
+          {
+            type: "or",
+            conditions: [
+              { type: "url_pattern", pattern: "a.*" },
+              { type: "json_path", path: "$.a", value: "" },
+            ],
+          },
+        ],
+      },
+      "not port 80, (URL matches a.* or JSON body $.a = nothing)",
+    ],
+    [{ type: "header", name: "x-a", side: "response" }, "response header x-a"],
+  ];
+  for (const [condition, sentence] of cases) assert.equal(conditionSentence(condition), sentence);
+});
+
+test("text becomes a pattern that stands for it, and is read back", () => {
+  fc.assert(
+    fc.property(fc.string({ minLength: 1 }), fc.constantFrom("is", "begins", "contains"), (text, comparison) => {
+      const pattern = literalPattern(comparison, text);
+      assert.deepEqual(asLiteral(pattern), { comparison, text });
+      assert.ok(new RegExp(pattern, "u").test(text));
+    }),
+  );
+});
+
+test("a real pattern is none that stands for text", () => {
+  for (const pattern of ["a.*b", "^/v\\d+$", "(a|b)", "*.example.com", "^$", "^", "a$", "[x]", "tail\\"]) {
+    assert.equal(asLiteral(pattern), null, pattern);
+  }
+});
+
+test("what looks like an end after a backslash is text", () => {
+  assert.deepEqual(asLiteral("^price\\$"), { comparison: "begins", text: "price$" });
+  assert.deepEqual(asLiteral("^a\\\\$"), { comparison: "is", text: "a\\" });
 });

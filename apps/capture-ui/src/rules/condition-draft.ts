@@ -1,6 +1,5 @@
-import { readJson } from "@headworks/json";
 import type { Condition, MessageSide } from "@headworks/capture-contract";
-import { asLiteral, literalPattern } from "./literal-pattern.ts";
+import { readJson } from "@headworks/json";
 
 /** Field that a line of the builder tests. */
 export type Subject =
@@ -388,4 +387,77 @@ export function replaceDraft(group: GroupDraft, key: number, next: ConditionDraf
       return [item.kind === "group" ? replaceDraft(item, key, next) : item];
     }),
   };
+}
+
+/** A condition in words for lists: `GET, host api.example.com, path begins with /orders`. */
+export function conditionSentence(condition: Condition): string {
+  const draft = draftOfCondition(condition);
+  return draft.items.length === 0 ? "Everything" : groupWords(draft);
+}
+
+function groupWords(group: GroupDraft): string {
+  return group.items.map(words).join(group.op === "and" ? ", " : " or ");
+}
+
+function words(draft: ConditionDraft): string {
+  if (draft.kind === "group") {
+    const inner = draft.items.length === 0 ? "everything" : groupWords(draft);
+    if (draft.not) return `not (${inner})`;
+    return draft.items.length > 1 ? `(${inner})` : inner;
+  }
+  const text = testWords(draft);
+  return draft.not ? `not ${text}` : text;
+}
+
+const SIDES = { request: "request ", response: "response " } as const;
+
+function testWords({ subject, comparison, name, value, side }: TestDraft): string {
+  // The method is self-explanatory and needs no label.
+  if (subject === "method") return value.toUpperCase();
+  const label = SUBJECTS[subject].label;
+  const about =
+    `${side === null ? label.charAt(0).toLowerCase() + label.slice(1) : SIDES[side] + label.toLowerCase()}`.replace(
+      /^(?:uRL|jSON|graphQL)/u,
+      (word) => ({ uRL: "URL", jSON: "JSON" })[word] ?? "GraphQL",
+    );
+  const named = name === "" ? about : `${about} ${name}`;
+  if (comparison === "there") return named;
+  const verb =
+    comparison === "is" || comparison === "equals" ? (name === "" ? "" : " =") : ` ${COMPARISON_LABELS[comparison]}`;
+  return `${named}${verb.replace(" pattern", "")} ${value === "" ? "nothing" : value}`;
+}
+
+const SPECIAL = /[\\^$.|?*+()[\]{}]/gu;
+
+/** A pattern matching literal text: exactly, as a prefix, or anywhere. */
+export function literalPattern(comparison: string, text: string): string {
+  const escaped = text.replaceAll(SPECIAL, "\\$&");
+  if (comparison === "is") return `^${escaped}$`;
+  return comparison === "begins" ? `^${escaped}` : escaped;
+}
+
+/** The literal text of a pattern; null for patterns that are not literal. */
+export function asLiteral(
+  pattern: string,
+): { readonly comparison: "is" | "begins" | "contains"; readonly text: string } | null {
+  const isAnchored = pattern.startsWith("^");
+  const isClosed = isAnchored && /[^\\](?:\\\\)*\$$/u.test(pattern);
+  const inner = pattern.slice(isAnchored ? 1 : 0, isClosed ? -1 : undefined);
+  let text = "";
+  for (let at = 0; at < inner.length; at++) {
+    const char = inner.charAt(at);
+    if (char === "\\") {
+      at += 1;
+      const next = inner.charAt(at);
+      // `\d`, `\b` and similar are classes, not literals.
+      if (next === "" || /[0-9A-Za-z]/u.test(next)) return null;
+      text += next;
+    } else if (/[\^$.|?*+()[\]{}]/u.test(char)) {
+      return null;
+    } else {
+      text += char;
+    }
+  }
+  if (text === "") return null;
+  return { comparison: isClosed ? "is" : isAnchored ? "begins" : "contains", text };
 }

@@ -2,7 +2,7 @@ import type { Condition, MessageSide } from "@headworks/capture-contract";
 import { conditionToQuery, queryToCondition } from "@headworks/match-condition";
 import { anyOf, formatQuery, parseQuery } from "@headworks/query-language";
 import type { FieldTest, Query, TextValue } from "@headworks/query-language";
-import { asLiteral } from "./literal-pattern.ts";
+import { asLiteral } from "./condition-draft.ts";
 
 /** Phase in which a rule is evaluated: request, response, or both. */
 export type RulePhase = MessageSide | "both";

@@ -1,5 +1,5 @@
 import type { Condition } from "@headworks/capture-contract";
-import { literalPattern } from "./literal-pattern.ts";
+import { literalPattern } from "./condition-draft.ts";
 
 /** Parts of a captured request that a rule is created from. */
 export interface RequestLine {
@@ -30,8 +30,8 @@ export function conditionForRequest({ method, url }: RequestLine): Condition {
 /** A recognisable default name: `GET api.example.com/orders`. */
 export function nameForRequest({ method, url }: RequestLine): string {
   const at = parsed(url);
-  const place = at === null ? url : `${at.host}${at.pathname === "/" ? "" : at.pathname}`;
-  const name = `${method} ${place}`;
+  const target = at === null ? url : `${at.host}${at.pathname === "/" ? "" : at.pathname}`;
+  const name = `${method} ${target}`;
   return name.length > 100 ? `${name.slice(0, 99)}…` : name;
 }
 

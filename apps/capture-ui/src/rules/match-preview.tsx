@@ -4,7 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { api, errorText } from "../api.ts";
 import { Link } from "../shell/link.tsx";
-import { usePlace } from "../shell/router.ts";
+import { useLocation } from "../shell/router.ts";
 import { formatCount } from "../ui/format.ts";
 import { queryOfCondition } from "./condition-query.ts";
 import styles from "./match-preview.module.css";
@@ -29,7 +29,7 @@ export function MatchPreview({
     return () => window.clearTimeout(timer);
   }, [text]);
   // The source entry may be older than the examined ones.
-  const from = usePlace().params.get("from");
+  const from = useLocation().params.get("from");
   const preview = useQuery({
     queryKey: ["match-preview", settled, direction, from],
     queryFn: ({ signal }) =>

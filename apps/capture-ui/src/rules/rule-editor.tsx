@@ -1,11 +1,18 @@
+import type { Breakpoint, Condition, TrafficEntry } from "@headworks/capture-contract";
+import { useMutation, useQuery } from "@tanstack/react-query";
 import { X } from "lucide-react";
-import type { ReactNode } from "react";
+import { type ReactNode, type RefObject, useEffect, useRef, useState } from "react";
+import { api, errorText } from "../api.ts";
+import { queryClient } from "../queries.ts";
 import { useAction } from "../shell/actions.ts";
+import { useLocation } from "../shell/router.ts";
 import { Button, IconButton } from "../ui/button.tsx";
-import { isolatedName } from "../ui/isolated-name.ts";
+import { isolatedName } from "../ui/format.ts";
+import { toast } from "../ui/toast.tsx";
+import { fieldErrors } from "./field-errors.ts";
+import { conditionForRequest, nameForRequest } from "./from-entry.ts";
 import styles from "./rule-parts.module.css";
-import { useEditorFocus } from "./use-editor-focus.ts";
-import type { StoredDraft } from "./use-stored-draft.ts";
+import type { StoredDraft } from "./stored-draft.ts";
 
 type Unsaved = Pick<StoredDraft<unknown>, "isChanged" | "isOutdated" | "discard">;
 
@@ -130,4 +137,123 @@ export function ScrollBody({ label, children }: { readonly label: string; readon
       {children}
     </div>
   );
+}
+
+/**
+ * Moves the focus to the first field of a new item's editor and restores it when the editor closes. Opening a stored
+ * item leaves the focus in the list.
+ */
+export function useEditorFocus<Editor extends HTMLElement>(isNew: boolean): RefObject<Editor | null> {
+  const editor = useRef<Editor>(null);
+  useEffect(() => {
+    const opener = document.activeElement;
+    // Only form fields, and only on mount.
+    if (isNew) editor.current?.querySelector<HTMLElement>("input, textarea")?.focus();
+    return () => {
+      if (document.activeElement !== document.body) return;
+      if (opener instanceof HTMLElement && opener.isConnected) opener.focus();
+    };
+    // oxlint-disable-next-line react-hooks/exhaustive-deps -- what was new is stored later, in the same editor
+  }, []);
+  return editor;
+}
+
+/** Reason of a refusal or failure, announced to screen readers at once. */
+export function Refused({ children }: { readonly children: string | null | undefined }) {
+  if (children === null || children === undefined) return null;
+  return (
+    <p className={styles["problem"]} role="alert">
+      {children}
+    </p>
+  );
+}
+
+/** Error of a failed call. */
+export function Failed({ error }: { readonly error: unknown }) {
+  return error === null ? null : <Refused>{errorText(error)}</Refused>;
+}
+
+/**
+ * Saves a rule, reports success, and assigns validation errors to `fields`. `topic` is the first part of its query
+ * keys. Edits made during the save stay unsaved.
+ */
+export function useRuleSave<Body extends { readonly name?: string }, D>({
+  topic,
+  fields,
+  stored: { draft, release, settle },
+  save: store,
+  onSaved,
+}: {
+  readonly topic: string;
+  readonly fields: readonly string[];
+  readonly stored: StoredDraft<D>;
+  /** Stores the rule and returns its id. */
+  readonly save: (body: Body) => Promise<string>;
+  readonly onSaved: (id: string) => void;
+}) {
+  const sent = useRef(draft);
+  const save = useMutation({
+    mutationFn: async (body: Body) => {
+      sent.current = draft;
+      const id = await store(body);
+      release();
+      return id;
+    },
+    onSuccess: async (id, { name }) => {
+      await queryClient.invalidateQueries({ queryKey: [topic] });
+      settle(sent.current);
+      toast({ tone: "success", title: `${name ?? "Rule"} saved` });
+    },
+  });
+  const mutate = (body: Body): void => {
+    // Passed here it is not called after the editor unmounts, so it does not navigate away from another screen.
+    save.mutate(body, { onSuccess: onSaved });
+  };
+  return { save: { ...save, mutate }, refused: fieldErrors(save.error, fields) };
+}
+
+/**
+ * The current version of an edited item; its last version after it was removed from the list. `begun` is the version at
+ * opening, or a new item.
+ */
+export function useFollowed<Item extends object>(
+  begun: Item,
+  list: readonly Item[] | undefined,
+): { readonly item: Item; readonly isGone: boolean } {
+  const [last, setLast] = useState(begun);
+  const id = idOf(begun);
+  if (id === undefined || list === undefined) return { item: last, isGone: false };
+  const now = list.find((item) => idOf(item) === id);
+  if (now === undefined) return { item: last, isGone: true };
+  if (now !== last) setLast(now);
+  return { item: now, isGone: false };
+}
+
+function idOf(item: object): unknown {
+  return "id" in item ? item.id : undefined;
+}
+
+/** The captured entry given by `?from=<id>`, to create a rule from; null without one or while it loads. */
+export function usePrefill(): TrafficEntry | null {
+  const { params } = useLocation();
+  const from = params.get("from");
+  const entry = useQuery({
+    queryKey: ["entry", from, "prefill"],
+    queryFn: ({ signal }) => api.traffic.getTraffic({ params: { id: from ?? "" }, signal }),
+    enabled: from !== null,
+    staleTime: Infinity,
+  });
+  return from === null ? null : (entry.data ?? null);
+}
+
+/** Name, condition and direction of a rule for requests similar to an entry's. */
+export function prefillOf(
+  { request }: TrafficEntry,
+  direction: string | null,
+): { readonly name: string; readonly condition: Condition; readonly direction: Breakpoint["direction"] } {
+  return {
+    name: nameForRequest(request),
+    condition: conditionForRequest(request),
+    direction: direction === "response" || direction === "both" ? direction : "request",
+  };
 }

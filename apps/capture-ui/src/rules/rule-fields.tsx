@@ -1,4 +1,9 @@
-import { Field, TextInput } from "../ui/field.tsx";
+import { useQuery } from "@tanstack/react-query";
+import { ArrowDown, ArrowUp, Trash2 } from "lucide-react";
+import { api } from "../api.ts";
+import { IconButton } from "../ui/button.tsx";
+import { Field, Select, TextInput } from "../ui/field.tsx";
+import { formatTimeOfDay } from "../ui/format.ts";
 import { Segmented } from "../ui/segmented.tsx";
 import styles from "./rule-parts.module.css";
 
@@ -57,5 +62,81 @@ export function DirectionField({
         onChange={onChange}
       />
     </div>
+  );
+}
+
+/** Buttons that move an item up or down, or remove it; `remove` labels the last button. */
+export function OrderButtons<Item>({
+  items,
+  index,
+  remove,
+  onChange,
+}: {
+  readonly items: readonly Item[];
+  readonly index: number;
+  readonly remove: string;
+  readonly onChange: (items: readonly Item[]) => void;
+}) {
+  const move = (by: number): void => {
+    const moved = items.slice(index, index + 1);
+    onChange(items.toSpliced(index, 1).toSpliced(index + by, 0, ...moved));
+  };
+  return (
+    <span>
+      <IconButton label="Move up" icon={<ArrowUp size={14} />} disabled={index === 0} onClick={() => move(-1)} />
+      <IconButton
+        label="Move down"
+        icon={<ArrowDown size={14} />}
+        disabled={index === items.length - 1}
+        onClick={() => move(1)}
+      />
+      <IconButton label={remove} icon={<Trash2 size={14} />} onClick={() => onChange(items.toSpliced(index, 1))} />
+    </span>
+  );
+}
+
+/** Number of recent entries offered. */
+const OFFERED = 50;
+
+/** Selects one of the newest captured entries, or keeps the given one. */
+export function EntryPicker({
+  value,
+  onChange,
+}: {
+  readonly value: string | null;
+  readonly onChange: (id: string) => void;
+}) {
+  const entries = useQuery({
+    queryKey: ["entry", "newest", OFFERED],
+    queryFn: async ({ signal }) => {
+      const list = await api.traffic.listTraffic({ query: { limit: OFFERED, is_passthrough: "false" }, signal });
+      return Array.isArray(list) ? list : list.entries;
+    },
+    staleTime: 2000,
+  });
+  const given = useQuery({
+    queryKey: ["entry", value],
+    queryFn: ({ signal }) =>
+      api.traffic.getTraffic({ params: { id: value ?? "" }, query: { include_bodies: "false" }, signal }),
+    enabled: value !== null,
+  });
+  const newest = entries.data ?? [];
+  const list =
+    given.data === undefined || newest.some((entry) => entry.id === value) ? newest : [given.data, ...newest];
+  const options = list.map((entry) => ({
+    value: entry.id,
+    label: `${entry.request.method} ${entry.request.url} · ${entry.response?.status_code ?? entry.state} · ${formatTimeOfDay(Date.parse(entry.timestamp)).slice(0, 8)}`,
+  }));
+  const none = { value: "", label: options.length === 0 ? "No captured requests" : "Choose a request" };
+  return (
+    <Select
+      aria-label="Captured request"
+      value={value ?? ""}
+      options={value === null ? [none, ...options] : options}
+      disabled={options.length === 0}
+      onChange={(id) => {
+        if (id !== "") onChange(id);
+      }}
+    />
   );
 }

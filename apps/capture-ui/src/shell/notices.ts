@@ -2,7 +2,7 @@ import type { Notice } from "@headworks/capture-contract";
 import { useEffect } from "react";
 import { api } from "../api.ts";
 import { listenLive } from "../live.ts";
-import { keptNames } from "../rules/kept-drafts.ts";
+import { keptNames } from "../rules/stored-draft.ts";
 import { toast } from "../ui/toast.tsx";
 import { navigate } from "./router.ts";
 

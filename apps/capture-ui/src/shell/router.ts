@@ -1,34 +1,34 @@
 import { useSyncExternalStore } from "react";
 
 /** Current location: path without a trailing slash, and query parameters. */
-export interface Place {
+export interface AppLocation {
   readonly path: string;
   readonly params: URLSearchParams;
 }
 
 const listeners = new Set<() => void>();
-let place = read();
+let current = read();
 
-function read(): Place {
+function read(): AppLocation {
   const path = location.pathname.replace(/\/+$/u, "");
   return { path: path === "" ? "/" : path, params: new URLSearchParams(location.search) };
 }
 
 function update(): void {
-  place = read();
+  current = read();
   for (const listener of listeners) listener();
 }
 
 addEventListener("popstate", update);
 
 /** The current location; re-renders on change. */
-export function usePlace(): Place {
+export function useLocation(): AppLocation {
   return useSyncExternalStore(
     (listener) => {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-    () => place,
+    () => current,
   );
 }
 

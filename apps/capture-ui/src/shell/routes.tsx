@@ -14,7 +14,7 @@ import {
 } from "lucide-react";
 import type { ComponentType } from "react";
 import { EmptyState, Spinner } from "../ui/states.tsx";
-import { later } from "./later.tsx";
+import { lazyView } from "./lazy-view.tsx";
 
 /** A screen of the navigation rail. Views are loaded lazily. */
 export interface Route {
@@ -31,7 +31,7 @@ export interface Route {
 const waiting = <EmptyState icon={<Spinner />} title="" />;
 
 function screen(load: () => Promise<ComponentType>): Pick<Route, "view" | "preload"> {
-  const { View, preload } = later(load, waiting);
+  const { View, preload } = lazyView(load, waiting);
   return { view: View, preload };
 }
 

@@ -6,19 +6,17 @@ import { ConfirmHost } from "../ui/dialog.tsx";
 import { EmptyState } from "../ui/states.tsx";
 import { ToastHost } from "../ui/toast.tsx";
 import { useAction, useKeyboard } from "./actions.ts";
-import { toggleCapture } from "./capture.ts";
-import { CatchErrors } from "./catch-errors.tsx";
-import { later } from "./later.tsx";
+import { toggleCapture, TopBar } from "./top-bar.tsx";
+import { CatchErrors, lazyView } from "./lazy-view.tsx";
 import { Link } from "./link.tsx";
 import { useNotices } from "./notices.ts";
-import { navigate, usePlace } from "./router.ts";
+import { navigate, useLocation } from "./router.ts";
 import { ROUTES, routeOf } from "./routes.tsx";
 import styles from "./shell.module.css";
-import { TopBar } from "./top-bar.tsx";
-import { WaitingBadge } from "./waiting.tsx";
+import { PausedBadge } from "./rule-switches.tsx";
 
-const CommandPalette = later(async () => (await import("./command-palette.tsx")).CommandPalette);
-const CheatSheet = later(async () => (await import("./cheat-sheet.tsx")).CheatSheet);
+const CommandPalette = lazyView(async () => (await import("./command-palette.tsx")).CommandPalette);
+const CheatSheet = lazyView(async () => (await import("./cheat-sheet.tsx")).CheatSheet);
 
 const THEMES = ["system", "light", "dark"] as const;
 
@@ -30,7 +28,7 @@ function nextTheme(): void {
 
 /** The frame around every screen: top bar, rail, dialogs, toasts, keyboard. */
 export function Shell() {
-  const { path } = usePlace();
+  const { path } = useLocation();
   const route = routeOf(path);
   const [open, setOpen] = useState<"palette" | "cheatSheet" | null>(null);
   useEffect(() => {
@@ -75,7 +73,7 @@ export function Shell() {
           >
             <Icon size={18} />
             {label}
-            {href === "/breakpoints" && <WaitingBadge />}
+            {href === "/breakpoints" && <PausedBadge />}
           </Link>
         ))}
       </nav>

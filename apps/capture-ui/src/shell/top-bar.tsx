@@ -1,8 +1,9 @@
 import { useQuery } from "@tanstack/react-query";
 import { Command, Copy, Keyboard, MonitorSmartphone, SlidersHorizontal } from "lucide-react";
-import { setPreferences, usePreferences, type Density, type Theme, type TimeFormat } from "../preferences.ts";
-import { captureQuery, configQuery, healthQuery, statsQuery } from "../queries.ts";
+import { api, errorText } from "../api.ts";
 import { useConnection } from "../live.ts";
+import { type Density, setPreferences, type Theme, type TimeFormat, usePreferences } from "../preferences.ts";
+import { captureQuery, configQuery, healthQuery, queryClient, statsQuery } from "../queries.ts";
 import { Button, IconButton } from "../ui/button.tsx";
 import { classNames } from "../ui/class-names.ts";
 import { copyText } from "../ui/copy.ts";
@@ -10,17 +11,15 @@ import { formatCount } from "../ui/format.ts";
 import { Menu, type MenuEntry } from "../ui/menu.tsx";
 import { Meter } from "../ui/meter.tsx";
 import { KeyHint } from "../ui/tag.tsx";
+import { toast } from "../ui/toast.tsx";
 import { Tooltip } from "../ui/tooltip.tsx";
 import { keysOf } from "./actions.ts";
-import { toggleCapture } from "./capture.ts";
 import { ConnectionBadge } from "./connection-badge.tsx";
 import { Link } from "./link.tsx";
-import { navigate, usePlace } from "./router.ts";
-import { ServingMark } from "./serving-mark.tsx";
+import { navigate, useLocation } from "./router.ts";
+import { PauseSwitch, ServingMark, ThrottleMenu } from "./rule-switches.tsx";
 import { SessionSwitcher } from "./session-switcher.tsx";
 import styles from "./top-bar.module.css";
-import { ThrottleMenu } from "./throttle-menu.tsx";
-import { PauseSwitch } from "./waiting.tsx";
 
 function Mark() {
   return (
@@ -158,7 +157,7 @@ function Quota() {
 /** Reports a lost connection on every screen; Traffic also shows the healthy state. */
 function ConnectionProblem() {
   const { state } = useConnection();
-  const { path } = usePlace();
+  const { path } = useLocation();
   const isLost = state === "reconnecting" || state === "offline";
   return isLost && path !== "/traffic" ? <ConnectionBadge /> : null;
 }
@@ -208,4 +207,23 @@ export function TopBar({ onCommands, onKeys }: { readonly onCommands: () => void
       </div>
     </header>
   );
+}
+
+export async function toggleCapture(): Promise<void> {
+  const before = queryClient.getQueryData(captureQuery.queryKey);
+  try {
+    // Set rather than flipped, so that two windows toggling at once agree.
+    const status = await api.capture.toggleCapture(
+      before === undefined ? {} : { body: { enabled: !before.capture_enabled } },
+    );
+    queryClient.setQueryData(captureQuery.queryKey, status);
+    toast({
+      key: "capture",
+      title: status.capture_enabled ? "Recording" : "Passthrough",
+      text: status.capture_enabled ? "Traffic is recorded." : "Traffic passes through without being recorded.",
+      durationMs: 2500,
+    });
+  } catch (error) {
+    toast({ tone: "error", title: "Could not change the mode", text: errorText(error) });
+  }
 }

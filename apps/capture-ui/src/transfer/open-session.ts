@@ -3,8 +3,7 @@ import { api, errorText } from "../api.ts";
 import { configQuery, queryClient, runsQuery, sessionsQuery } from "../queries.ts";
 import { navigate } from "../shell/router.ts";
 import { confirmAction } from "../ui/dialog.tsx";
-import { formatCount } from "../ui/format.ts";
-import { isolatedName } from "../ui/isolated-name.ts";
+import { formatCount, isolatedName } from "../ui/format.ts";
 import { toast } from "../ui/toast.tsx";
 import { sessionTitle } from "../views/sessions/session-form.ts";
 

@@ -38,18 +38,18 @@ export function Dialog({
   readonly children?: ReactNode | undefined;
 }) {
   const popup = useRef<HTMLDivElement>(null);
-  const { isWritten, isAsking, watch, setAsking } = useWritten();
-  const { awaitRefusal, forget } = useFirstError(popup);
+  const { isEdited, isConfirming, watch, setConfirming } = useEdited();
+  const { awaitErrors, cancel } = useFirstError(popup);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     // The confirmation is open; Enter must not submit.
-    if (isAsking) return;
-    awaitRefusal();
+    if (isConfirming) return;
+    awaitErrors();
     onSubmit?.();
   };
   const close = (isOutside: boolean): void => {
-    if (!(isUnsaved ?? isWritten())) onClose();
-    else if (!isOutside) setAsking(!isAsking);
+    if (!(isUnsaved ?? isEdited())) onClose();
+    else if (!isOutside) setConfirming(!isConfirming);
   };
   const content = (
     <>
@@ -65,8 +65,8 @@ export function Dialog({
         <Base.Description className={styles["description"]}>{description}</Base.Description>
       )}
       {children}
-      {isAsking ? (
-        <LeaveQuestion onStay={() => setAsking(false)} onLeave={onClose} />
+      {isConfirming ? (
+        <LeaveQuestion onStay={() => setConfirming(false)} onLeave={onClose} />
       ) : (
         actions !== undefined && <div className={styles["actions"]}>{actions}</div>
       )}
@@ -97,7 +97,7 @@ export function Dialog({
             {onSubmit === undefined ? (
               content
             ) : (
-              <form className={styles["form"]} onSubmit={submit} onInput={forget}>
+              <form className={styles["form"]} onSubmit={submit} onInput={cancel}>
                 {content}
               </form>
             )}
@@ -109,14 +109,14 @@ export function Dialog({
 }
 
 /** Tracks whether text fields were edited, and whether the confirmation is open. */
-function useWritten() {
+function useEdited() {
   /** Initial text of each focused field. Choices are ignored: they can be restored with one click. */
   const fields = useRef(new Map<HTMLInputElement | HTMLTextAreaElement, string>());
-  const [isAsking, setAsking] = useState(false);
+  const [isConfirming, setConfirming] = useState(false);
   return {
-    isAsking,
-    setAsking,
-    isWritten: (): boolean => [...fields.current].some(([field, first]) => field.isConnected && field.value !== first),
+    isConfirming,
+    setConfirming,
+    isEdited: (): boolean => [...fields.current].some(([field, first]) => field.isConnected && field.value !== first),
     watch: ({ target }: FocusEvent<HTMLElement>): void => {
       const isText =
         target instanceof HTMLTextAreaElement || (target instanceof HTMLInputElement && !NO_TEXT.includes(target.type));
@@ -136,11 +136,11 @@ function useFirstError(form: RefObject<HTMLElement | null>) {
     field.focus();
   });
   return {
-    awaitRefusal: (): void => {
+    awaitErrors: (): void => {
       isAwaited.current = true;
     },
     /** Cancels a pending jump to the refused field. */
-    forget: (): void => {
+    cancel: (): void => {
       isAwaited.current = false;
     },
   };

@@ -9,6 +9,7 @@ import {
   formatDuration,
   formatShare,
   formatTimeOfDay,
+  isolatedName,
 } from "./format.ts";
 
 test("sizes keep three digits at most and change the unit before they read 1024", () => {
@@ -84,4 +85,14 @@ test("ages never run into the future", () => {
 
 test("counts have thousands separators", () => {
   assert.equal(formatCount(4212), "4,212");
+});
+
+test("a name that turns the direction cannot turn the sentence around it", () => {
+  assert.equal(isolatedName("log\u202efdp.exe"), "\u2068log\u202efdp.exe\u2069");
+  assert.equal(isolatedName("שלום"), "\u2068שלום\u2069");
+  assert.equal(isolatedName("a\u2069\u202eb\u2067"), "\u2068a\u202eb\u2069");
+});
+
+test("other names stay as they are", () => {
+  for (const name of ["", "Checkout", "grün 日本 😀", "a (copy)?"]) assert.equal(isolatedName(name), name);
 });

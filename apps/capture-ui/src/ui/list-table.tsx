@@ -1,8 +1,7 @@
-import type { ReactNode } from "react";
+import { type FocusEvent, type ReactNode, useEffect, useLayoutEffect, useRef } from "react";
 import { classNames } from "./class-names.ts";
 import styles from "./list-table.module.css";
 import { EmptyState, ErrorState, Spinner } from "./states.tsx";
-import { useRowFocus } from "./use-row-focus.ts";
 
 export interface ListColumn<Item> {
   readonly title: string;
@@ -93,4 +92,44 @@ export function ListTable<Item extends { readonly id: string }>({
       )}
     </>
   );
+}
+
+/**
+ * Keeps the focus in a list when the focused row is removed: on the row that takes its position, the last row, or the
+ * screen if the list is empty. The handler belongs to the element around the rows, which are `li` or `tr` with
+ * `tabIndex={-1}`.
+ */
+export function useRowFocus(tag: "li" | "tr"): (event: FocusEvent<HTMLElement>) => void {
+  const focused = useRef<{ row: HTMLElement; rows: Element; index: number } | null>(null);
+  useLayoutEffect(() => {
+    const last = focused.current;
+    if (last === null) return;
+    if (last.row.isConnected) last.index = indexOf(last.row);
+    else if (document.activeElement === document.body) {
+      focused.current = null;
+      const next = last.rows.children.item(Math.min(last.index, last.rows.childElementCount - 1));
+      if (last.rows.isConnected && next instanceof HTMLElement) next.focus();
+      else focusScreen();
+    }
+  });
+  useEffect(
+    () => () => {
+      if (focused.current !== null && document.activeElement === document.body) focusScreen();
+    },
+    [],
+  );
+  return ({ currentTarget, target }) => {
+    const row = target.closest<HTMLElement>(tag);
+    // React also bubbles events from portals, such as menus and dialogs opened by a row.
+    if (row?.parentElement == null || !currentTarget.contains(row)) return;
+    focused.current = { row, rows: row.parentElement, index: indexOf(row) };
+  };
+}
+
+function indexOf(row: Element): number {
+  return [...(row.parentElement?.children ?? [])].indexOf(row);
+}
+
+function focusScreen(): void {
+  document.querySelector("main")?.focus();
 }

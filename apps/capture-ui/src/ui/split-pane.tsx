@@ -1,5 +1,4 @@
-import { useRef, useState } from "react";
-import type { KeyboardEvent, PointerEvent, ReactNode } from "react";
+import { type KeyboardEvent, type PointerEvent, type ReactNode, useRef, useState, useSyncExternalStore } from "react";
 import styles from "./split-pane.module.css";
 
 /**
@@ -84,5 +83,18 @@ export function SplitPane({
       )}
       {shown && <div className={styles["pane"]}>{second}</div>}
     </div>
+  );
+}
+
+const QUERY = typeof matchMedia === "undefined" ? undefined : matchMedia("(max-width: 700px)");
+
+/** Whether the window is as narrow as a phone. */
+export function useNarrow(): boolean {
+  return useSyncExternalStore(
+    (watcher) => {
+      QUERY?.addEventListener("change", watcher);
+      return () => QUERY?.removeEventListener("change", watcher);
+    },
+    () => QUERY?.matches ?? false,
   );
 }

@@ -1,6 +1,7 @@
 import { CircleAlert, CircleCheck, Info, X } from "lucide-react";
 import { useEffect, useState } from "react";
 import { create } from "zustand";
+import { errorText } from "../api.ts";
 import { Button, IconButton } from "./button.tsx";
 import { classNames } from "./class-names.ts";
 import styles from "./toast.module.css";
@@ -97,4 +98,15 @@ function ToastCard({ toast: shown }: { readonly toast: ShownToast }) {
       <IconButton label="Dismiss" icon={<X size={14} />} onClick={() => dismiss(shown.id)} />
     </div>
   );
+}
+
+/** Runs an action and reports a failure as a toast; returns whether it succeeded. */
+export async function attempt(what: string, action: () => Promise<unknown>): Promise<boolean> {
+  try {
+    await action();
+    return true;
+  } catch (error) {
+    toast({ tone: "error", title: what, text: errorText(error) });
+    return false;
+  }
 }

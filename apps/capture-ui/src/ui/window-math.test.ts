@@ -85,10 +85,10 @@ test("a row that is asked for can be seen whole afterwards, and visible ones do 
       fc.integer({ min: 1, max: 2_000_000 }),
       fc.double({ min: 0, max: 1, noNaN: true }),
       fc.double({ min: 0, max: 1, noNaN: true }),
-      (length, place, where) => {
+      (length, position, where) => {
         const view = viewport(length);
         const max = Math.max(0, scrollHeight(view) - view.heightPx);
-        const from = place * max;
+        const from = position * max;
         const index = Math.min(length - 1, Math.floor(where * length));
         const to = scrollToShow(view, from, index);
         const drawn = drawnWindow(view, to);

@@ -3,11 +3,11 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { api } from "../../api.ts";
 import { ChangedElsewhere } from "../../rules/rule-editor.tsx";
-import { useStoredDraft } from "../../rules/use-stored-draft.ts";
+import { useStoredDraft } from "../../rules/stored-draft.ts";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Field, TextArea, TextInput } from "../../ui/field.tsx";
-import { fieldErrors } from "../settings/field-errors.ts";
+import { fieldErrors } from "../../rules/field-errors.ts";
 import { BLOCK_FIELDS, NEW_BLOCK, bodyOf, draftOf, restoreBody } from "./block-form.ts";
 import type { BlockDraft } from "./block-form.ts";
 import styles from "./blocklist.module.css";
@@ -47,10 +47,7 @@ export function BlockDialog({
       close();
     },
   });
-  const refused =
-    save.error === null
-      ? { fields: {} as Readonly<Record<string, string>>, general: null }
-      : fieldErrors(save.error, BLOCK_FIELDS);
+  const refused = fieldErrors(save.error, BLOCK_FIELDS);
   const errorOf = (name: BlockField) => problems[name] ?? refused.fields[name];
   const set = (change: Partial<BlockDraft>): void => {
     stored.set({ ...draft, ...change });

@@ -5,11 +5,10 @@ import { api } from "../../api.ts";
 import { queryClient } from "../../queries.ts";
 import { ConditionBuilder } from "../../rules/condition-builder.tsx";
 import { MatchPreview } from "../../rules/match-preview.tsx";
-import { Refused } from "../../rules/refused.tsx";
-import { ChangedElsewhere } from "../../rules/rule-editor.tsx";
+import { ChangedElsewhere, Refused } from "../../rules/rule-editor.tsx";
 import { DirectionField, NameField, OrderField } from "../../rules/rule-fields.tsx";
-import { useRefusal } from "../../rules/use-refusal.ts";
-import { useStoredDraft } from "../../rules/use-stored-draft.ts";
+import { fieldErrors } from "../../rules/field-errors.ts";
+import { useStoredDraft } from "../../rules/stored-draft.ts";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Field, TextInput } from "../../ui/field.tsx";
@@ -91,7 +90,7 @@ export function BreakpointDialog({
       close();
     },
   });
-  const refused = useRefusal(save.error, FIELDS);
+  const refused = fieldErrors(save.error, FIELDS);
   const write = (change: Partial<Writing>): void => {
     stored.set({ ...stored.draft, ...change });
     save.reset();

@@ -5,12 +5,10 @@ import type { Breakpoint } from "@headworks/capture-contract";
 import { api } from "../../api.ts";
 import { breakpointsQuery, pauseAllQuery, pausedQuery, queryClient } from "../../queries.ts";
 import { copyName } from "../../rules/from-entry.ts";
-import { ruleColumns } from "../../rules/rule-columns.tsx";
-import { useFollowed } from "../../rules/use-followed.ts";
-import { prefillOf, usePrefill } from "../../rules/use-prefill.ts";
-import { useRuleList } from "../../rules/use-rule-list.ts";
-import { setParams, usePlace } from "../../shell/router.ts";
-import { attempt } from "../../ui/attempt.ts";
+import { ruleColumns, useRuleList } from "../../rules/rule-list.tsx";
+import { prefillOf, useFollowed, usePrefill } from "../../rules/rule-editor.tsx";
+import { setParams, useLocation } from "../../shell/router.ts";
+import { attempt } from "../../ui/toast.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Switch } from "../../ui/field.tsx";
 import { ListTable } from "../../ui/list-table.tsx";
@@ -26,14 +24,14 @@ type Part = "waiting" | "rules";
 
 /** Paused requests, and the breakpoints that pause them. */
 export function BreakpointsView() {
-  const { params } = usePlace();
+  const { params } = useLocation();
   const paused = useQuery(pausedQuery);
   const count = paused.data?.length ?? 0;
   const [editing, setEditing] = useState<Breakpoint | Partial<BreakpointDraft> | null>(null);
   // The source entry of a new breakpoint comes from the URL, so that the form can be linked.
   const prefill = usePrefill();
-  const asked = params.get("part");
-  const part: Part = asked === "rules" || asked === "waiting" ? asked : "waiting";
+  const param = params.get("part");
+  const part: Part = param === "rules" || param === "waiting" ? param : "waiting";
   const add = (): void => setEditing({});
   const shown = prefill === null ? editing : prefillOf(prefill, params.get("direction"));
   const close = (): void => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { PausedItem } from "@headworks/capture-contract";
-import { headerDraft } from "../../rules/headers-draft.ts";
+import { headerDraft } from "../../rules/message-draft.ts";
 import {
   responseDraft,
   bodyObstacle,

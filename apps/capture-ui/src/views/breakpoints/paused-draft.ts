@@ -1,6 +1,14 @@
 import type { BreakpointDecision, PausedItem } from "@headworks/capture-contract";
-import { bodyDraft, draftBytes, markedBody, type BodyDraft } from "../../rules/body-draft.ts";
-import { headerDraft, headerDrafts, headersList, type HeaderDraft } from "../../rules/headers-draft.ts";
+import {
+  bodyDraft,
+  type BodyDraft,
+  draftBytes,
+  headerDraft,
+  type HeaderDraft,
+  headerDrafts,
+  headersList,
+  markedBody,
+} from "../../rules/message-draft.ts";
 
 /** A paused message in its editor; texts as typed. */
 export interface PausedDraft {

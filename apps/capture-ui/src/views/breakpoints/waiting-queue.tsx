@@ -4,18 +4,16 @@ import { useEffect, useRef, useState } from "react";
 import type { PausedItem } from "@headworks/capture-contract";
 import { api } from "../../api.ts";
 import { pausedQuery } from "../../queries.ts";
-import { markedBody } from "../../rules/body-draft.ts";
-import { headersList } from "../../rules/headers-draft.ts";
-import { keepDraft, keptDraft, keptNames } from "../../rules/kept-drafts.ts";
+import { headersList, markedBody } from "../../rules/message-draft.ts";
+import { keepDraft, keptDraft, keptNames } from "../../rules/stored-draft.ts";
 import { useAction } from "../../shell/actions.ts";
 import { idOfPaused, PAUSED } from "../../shell/notices.ts";
-import { navigate, setParams, usePlace } from "../../shell/router.ts";
-import { useNarrow } from "../../shell/use-narrow.ts";
-import { attempt } from "../../ui/attempt.ts";
+import { navigate, setParams, useLocation } from "../../shell/router.ts";
+import { SplitPane, useNarrow } from "../../ui/split-pane.tsx";
+import { attempt } from "../../ui/toast.tsx";
 import { Button } from "../../ui/button.tsx";
 import { copyText } from "../../ui/copy.ts";
-import { isolatedName } from "../../ui/isolated-name.ts";
-import { SplitPane } from "../../ui/split-pane.tsx";
+import { isolatedName } from "../../ui/format.ts";
 import { EmptyState, ErrorState } from "../../ui/states.tsx";
 import { Tag } from "../../ui/tag.tsx";
 import styles from "./breakpoints.module.css";
@@ -26,7 +24,7 @@ import { PausedEditor } from "./paused-editor.tsx";
 /** The queue and the editor of the selected message. New messages change neither selection nor focus. */
 export function WaitingQueue({ onAdd }: { readonly onAdd: () => void }) {
   const paused = useQuery({ ...pausedQuery, refetchInterval: 3000 });
-  const { params } = usePlace();
+  const { params } = useLocation();
   const narrow = useNarrow();
   const [share, setShare] = useState(0.32);
   // Oldest first: its client has waited longest.
@@ -34,10 +32,10 @@ export function WaitingQueue({ onAdd }: { readonly onAdd: () => void }) {
   const id = params.get("id");
   const [first] = items;
   const chosen = items.find((item) => item.id === id) ?? first;
-  const place = useRef(0);
+  const chosenIndex = useRef(0);
   const at = chosen === undefined ? -1 : items.indexOf(chosen);
   useEffect(() => {
-    if (at >= 0) place.current = at;
+    if (at >= 0) chosenIndex.current = at;
   }, [at]);
   const choose = (item: PausedItem | undefined): void =>
     setParams({ id: item === undefined ? null : item.id }, { replace: true });

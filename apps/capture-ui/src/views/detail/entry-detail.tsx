@@ -6,7 +6,7 @@ import { parseQuery, parseUrlEncoded, utf8Reading } from "@headworks/http-fields
 import { api, ApiFailure } from "../../api.ts";
 import { listenLive } from "../../live.ts";
 import { useAction } from "../../shell/actions.ts";
-import { later } from "../../shell/later.tsx";
+import { lazyView } from "../../shell/lazy-view.tsx";
 import { IconButton } from "../../ui/button.tsx";
 import { copyText } from "../../ui/copy.ts";
 import { formatBytes, formatCount, formatDateTime, formatDuration } from "../../ui/format.ts";
@@ -29,7 +29,7 @@ import { sentCookies, receivedCookies, cookieCount, cookieLife, cookieConcerns }
 /** Larger forms are shown by the body viewers only. */
 const MAX_FORM_BYTES = 1_048_576;
 
-const EntryStream = later(
+const EntryStream = lazyView(
   async () => (await import("../streams/entry-stream.tsx")).EntryStream,
   <EmptyState icon={<Spinner />} title="" />,
 );

@@ -2,7 +2,7 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useState } from "react";
 import type { TrafficEntry } from "@headworks/capture-contract";
 import { api, errorText } from "../../api.ts";
-import { keepDraft, keptDraft } from "../../rules/kept-drafts.ts";
+import { keepDraft, keptDraft } from "../../rules/stored-draft.ts";
 import { Link } from "../../shell/link.tsx";
 import { Button } from "../../ui/button.tsx";
 import { classNames } from "../../ui/class-names.ts";

@@ -3,7 +3,7 @@ import { Copy } from "lucide-react";
 import { IconButton } from "../../ui/button.tsx";
 import { copyText } from "../../ui/copy.ts";
 import { Switch } from "../../ui/field.tsx";
-import { isolatedName } from "../../ui/isolated-name.ts";
+import { isolatedName } from "../../ui/format.ts";
 import styles from "./detail.module.css";
 import { useDetailMemory } from "./detail-memory.ts";
 

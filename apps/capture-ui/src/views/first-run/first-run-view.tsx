@@ -225,26 +225,26 @@ interface Setup {
   readonly environment: readonly { readonly name: string; readonly value: string }[];
 }
 
-type Way = "run" | "terminal" | "device";
+type Method = "run" | "terminal" | "device";
 
 /** Instructions for sending traffic: a command, a terminal, a phone. */
 function SendTraffic({ setup }: { readonly setup: Setup }) {
-  const [way, setWay] = useState<Way>("run");
+  const [method, setMethod] = useState<Method>("run");
   const [shell, setShell] = useState<"sh" | "powershell" | "cmd">("sh");
   return (
     <>
-      <div className={styles["ways"]}>
+      <div className={styles["methods"]}>
         <Segmented
           label="Traffic source"
-          value={way}
+          value={method}
           options={[
             { value: "run", label: "One command" },
             { value: "terminal", label: "Terminal" },
             { value: "device", label: "Phone" },
           ]}
-          onChange={setWay}
+          onChange={setMethod}
         />
-        {way === "terminal" && (
+        {method === "terminal" && (
           <Segmented
             label="Shell"
             value={shell}
@@ -257,7 +257,7 @@ function SendTraffic({ setup }: { readonly setup: Setup }) {
           />
         )}
       </div>
-      {way === "run" && (
+      {method === "run" && (
         <>
           <p className={styles["text"]}>
             Runs any program with proxy and certificate configured for that program only.
@@ -266,13 +266,13 @@ function SendTraffic({ setup }: { readonly setup: Setup }) {
           <Command text={runLine(setup.command, "npm test")} what="Test command" />
         </>
       )}
-      {way === "terminal" && (
+      {method === "terminal" && (
         <>
           <p className={styles["text"]}>Programs started from this terminal afterwards use Weir.</p>
           <Command text={exportLines(setup.environment, shell)} what="Variables" />
         </>
       )}
-      {way === "device" && <Device setup={setup} />}
+      {method === "device" && <Device setup={setup} />}
     </>
   );
 }

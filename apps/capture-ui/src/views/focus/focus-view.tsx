@@ -9,9 +9,9 @@ import { Field, TextInput } from "../../ui/field.tsx";
 import { formatDateTime } from "../../ui/format.ts";
 import { ListTable } from "../../ui/list-table.tsx";
 import { EmptyState } from "../../ui/states.tsx";
-import { fieldErrors } from "../settings/field-errors.ts";
+import { fieldErrors } from "../../rules/field-errors.ts";
 import { Page } from "../../ui/page.tsx";
-import { attempt } from "../../ui/attempt.ts";
+import { attempt } from "../../ui/toast.tsx";
 import styles from "./focus.module.css";
 
 /** Focused hosts: the traffic list can dim or hide all others. */
@@ -92,7 +92,7 @@ function AddPattern() {
       await client.invalidateQueries({ queryKey: ["focus"] });
     },
   });
-  const problem = add.error === null ? null : fieldErrors(add.error, ["pattern"]);
+  const refused = fieldErrors(add.error, ["pattern"]);
   return (
     <form
       className={styles["add"]}
@@ -104,7 +104,7 @@ function AddPattern() {
       <Field
         label="Host or pattern"
         hint="api.example.com, *.example.com, 10.0.0.0/8"
-        error={problem === null ? undefined : (problem.fields["pattern"] ?? problem.general)}
+        error={refused.fields["pattern"] ?? refused.general}
       >
         <TextInput
           mono

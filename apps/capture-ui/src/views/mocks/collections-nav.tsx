@@ -4,11 +4,11 @@ import { useState } from "react";
 import { api } from "../../api.ts";
 import { queryClient } from "../../queries.ts";
 import { setParams } from "../../shell/router.ts";
-import { attempt } from "../../ui/attempt.ts";
+import { attempt } from "../../ui/toast.tsx";
 import { Button, IconButton } from "../../ui/button.tsx";
 import { confirmAction, Dialog } from "../../ui/dialog.tsx";
 import { Field, TextInput } from "../../ui/field.tsx";
-import { isolatedName } from "../../ui/isolated-name.ts";
+import { isolatedName } from "../../ui/format.ts";
 import { Menu } from "../../ui/menu.tsx";
 import styles from "./mocks.module.css";
 

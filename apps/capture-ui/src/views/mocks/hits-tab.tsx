@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { api } from "../../api.ts";
 import { queryClient } from "../../queries.ts";
-import { attempt } from "../../ui/attempt.ts";
+import { attempt } from "../../ui/toast.tsx";
 import { Button } from "../../ui/button.tsx";
 import { confirmAction } from "../../ui/dialog.tsx";
 import { formatCount, formatDuration, formatTimeOfDay } from "../../ui/format.ts";

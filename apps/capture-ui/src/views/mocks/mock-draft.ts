@@ -1,6 +1,6 @@
 import type { Condition, MockRule, NewMock, TrafficEntry } from "@headworks/capture-contract";
 import { conditionForRequest, nameForRequest } from "../../rules/from-entry.ts";
-import { headerDrafts } from "../../rules/headers-draft.ts";
+import { headerDrafts } from "../../rules/message-draft.ts";
 import {
   configOf,
   draftOfConfig,

@@ -4,12 +4,12 @@ import { useMemo, useState } from "react";
 import type { MockRule } from "@headworks/capture-contract";
 import { api, ApiFailure, operations, operationUrl } from "../../api.ts";
 import { mockCollectionsQuery, mocksQuery } from "../../queries.ts";
-import { draftOfBytes } from "../../rules/body-draft.ts";
-import { isKept } from "../../rules/kept-drafts.ts";
+import { draftOfBytes } from "../../rules/message-draft.ts";
+import { isKept } from "../../rules/stored-draft.ts";
 import { inOrder } from "../../rules/rule-order.ts";
-import { ListWaiting, RuleWorkbench } from "../../rules/rule-workbench.tsx";
-import { usePrefill } from "../../rules/use-prefill.ts";
-import { setParams, usePlace } from "../../shell/router.ts";
+import { ListWaiting, RuleWorkbench } from "../../rules/rule-list.tsx";
+import { usePrefill } from "../../rules/rule-editor.tsx";
+import { setParams, useLocation } from "../../shell/router.ts";
 import { Button } from "../../ui/button.tsx";
 import { Menu } from "../../ui/menu.tsx";
 import { Page } from "../../ui/page.tsx";
@@ -40,7 +40,7 @@ const nameOf = (key: string): string => `mock ${key}`;
 
 /** Mocks: rules, collections, recording, import, and served sessions. */
 export function MocksView() {
-  const { params } = usePlace();
+  const { params } = useLocation();
   const [fresh, setFresh] = useState<{ readonly key: string; readonly draft: MockDraft } | null>(null);
   const [importing, setImporting] = useState(false);
   const [tab, setTab] = useState<{ readonly id: string | null; readonly part: MockPart }>({ id: null, part: "rule" });
@@ -117,7 +117,7 @@ function MocksPage({
   readonly onShow: (id: string | null) => void;
   readonly onImport: () => void;
 }) {
-  const { params } = usePlace();
+  const { params } = useLocation();
   const mocks = useQuery({ ...mocksQuery, refetchInterval: 5000 });
   const collections = useQuery(mockCollectionsQuery);
   const collection = params.get("collection");

@@ -3,17 +3,15 @@ import { Circle } from "lucide-react";
 import { useState } from "react";
 import { api } from "../../api.ts";
 import { mockRecordingQuery, queryClient } from "../../queries.ts";
-import { conditionSentence } from "../../rules/condition-sentence.ts";
+import { conditionSentence } from "../../rules/condition-draft.ts";
 import { ScrollBody, SidePanel } from "../../rules/rule-editor.tsx";
 import shared from "../../rules/rule-parts.module.css";
 import { setParams } from "../../shell/router.ts";
-import { attempt } from "../../ui/attempt.ts";
+import { attempt, toast } from "../../ui/toast.tsx";
 import { Button } from "../../ui/button.tsx";
 import { confirmAction } from "../../ui/dialog.tsx";
-import { formatCount } from "../../ui/format.ts";
-import { isolatedName } from "../../ui/isolated-name.ts";
+import { formatCount, isolatedName } from "../../ui/format.ts";
 import { EmptyState } from "../../ui/states.tsx";
-import { toast } from "../../ui/toast.tsx";
 import styles from "./mocks.module.css";
 
 /** Starts or stops recording. */

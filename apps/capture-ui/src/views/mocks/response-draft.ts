@@ -6,8 +6,15 @@ import type {
   NewMockResponse,
 } from "@headworks/capture-contract";
 import { conditionOfResponse } from "@headworks/match-condition";
-import { bodyDraft, markedBody, type BodyDraft } from "../../rules/body-draft.ts";
-import { headerDraft, headersRecord, recordDrafts, type HeaderDraft } from "../../rules/headers-draft.ts";
+import {
+  bodyDraft,
+  type BodyDraft,
+  headerDraft,
+  type HeaderDraft,
+  headersRecord,
+  markedBody,
+  recordDrafts,
+} from "../../rules/message-draft.ts";
 import { toResponseCondition } from "./response-condition.ts";
 
 /** One response in the editor; numbers as typed. */

@@ -1,9 +1,8 @@
 import { Plus } from "lucide-react";
 import type { ReactNode } from "react";
-import { BodyEditor } from "../../rules/body-editor.tsx";
-import { ConditionLines } from "../../rules/condition-lines.tsx";
-import { HeadersEditor } from "../../rules/headers-editor.tsx";
-import { OrderButtons } from "../../rules/order-buttons.tsx";
+import { BodyEditor, HeadersEditor } from "../../rules/message-editor.tsx";
+import { ConditionLines } from "../../rules/condition-builder.tsx";
+import { OrderButtons } from "../../rules/rule-fields.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Field, Switch, TextInput } from "../../ui/field.tsx";
 import { Segmented } from "../../ui/segmented.tsx";

@@ -6,7 +6,7 @@ import { mockServingQuery, queryClient, sessionsQuery } from "../../queries.ts";
 import { ScrollBody, SidePanel } from "../../rules/rule-editor.tsx";
 import shared from "../../rules/rule-parts.module.css";
 import { setParams } from "../../shell/router.ts";
-import { attempt } from "../../ui/attempt.ts";
+import { attempt } from "../../ui/toast.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Field, Select, Switch, TextInput } from "../../ui/field.tsx";
 import { formatCount, formatTimeOfDay } from "../../ui/format.ts";

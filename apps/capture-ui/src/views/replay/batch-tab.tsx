@@ -8,7 +8,7 @@ import { Button } from "../../ui/button.tsx";
 import { Field, TextInput } from "../../ui/field.tsx";
 import { formatCount, formatDuration, formatShare } from "../../ui/format.ts";
 import { Meter } from "../../ui/meter.tsx";
-import { Failed } from "../../rules/refused.tsx";
+import { Failed } from "../../rules/rule-editor.tsx";
 import { Stats } from "../../ui/stats.tsx";
 import styles from "./replay.module.css";
 

@@ -1,12 +1,12 @@
 import { useState } from "react";
 import type { ReactNode } from "react";
-import { setParams, usePlace } from "../../shell/router.ts";
+import { setParams, useLocation } from "../../shell/router.ts";
 import { Field, Switch, TextInput } from "../../ui/field.tsx";
 import styles from "./replay.module.css";
 
 /** Exclusions of a comparison, kept in the URL. */
 export function DiffFields({ children }: { readonly children?: ReactNode }) {
-  const { params } = usePlace();
+  const { params } = useLocation();
   return (
     <form className={styles["fields"]} onSubmit={(event) => event.preventDefault()}>
       <AddressField name="paths" label="Ignore JSON paths" hint="$.user.id, $.items[*].at" />
@@ -31,7 +31,7 @@ export function AddressField({
   readonly label: string;
   readonly hint: string;
 }) {
-  const { params } = usePlace();
+  const { params } = useLocation();
   const [typed, setTyped] = useState(params.get(name) ?? "");
   const apply = (): void => setParams({ [name]: typed }, { replace: true });
   return (

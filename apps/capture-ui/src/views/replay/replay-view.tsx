@@ -3,9 +3,9 @@ import { Copy, Play, Plus } from "lucide-react";
 import { useState } from "react";
 import { api, ApiFailure } from "../../api.ts";
 import { usePreferences } from "../../preferences.ts";
-import { isKept } from "../../rules/kept-drafts.ts";
+import { isKept } from "../../rules/stored-draft.ts";
 import { Link } from "../../shell/link.tsx";
-import { setParams, usePlace } from "../../shell/router.ts";
+import { setParams, useLocation } from "../../shell/router.ts";
 import { Button } from "../../ui/button.tsx";
 import { copyText } from "../../ui/copy.ts";
 import { formatTimeOfDay } from "../../ui/format.ts";
@@ -23,7 +23,7 @@ const nameOf = (key: string): string => `replay ${key}`;
 
 /** Saved requests, their results, and comparisons. */
 export function ReplayView() {
-  const { params } = usePlace();
+  const { params } = useLocation();
   const [fresh, setFresh] = useState(false);
   const id = params.get("id");
   const right = params.get("right");
@@ -81,7 +81,7 @@ export function ReplayView() {
 
 /** Comparison of two entries or replays. Options are kept in the URL, so that it can be linked. */
 function DiffScreen({ left, right }: { readonly left: string | null; readonly right: string }) {
-  const options = diffOptions(usePlace().params);
+  const options = diffOptions(useLocation().params);
   const diff = useQuery({
     queryKey: ["diff", left, right, options],
     queryFn: ({ signal }) =>

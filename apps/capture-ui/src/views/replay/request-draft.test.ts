@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { headerDrafts } from "../../rules/headers-draft.ts";
+import { headerDrafts } from "../../rules/message-draft.ts";
 import { isSameRequest, modificationsOf, newRequest, requestOf, requestProblem, variablesIn } from "./request-draft.ts";
 import type { RequestDraft } from "./request-draft.ts";
 

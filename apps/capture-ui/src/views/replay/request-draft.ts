@@ -1,6 +1,13 @@
 import type { ReplayModifications, SavedRequest, WrittenRequest } from "@headworks/capture-contract";
-import { bodyDraft, type BodyDraft, draftBytes, markedBody } from "../../rules/body-draft.ts";
-import { type HeaderDraft, headerDrafts, headersList } from "../../rules/headers-draft.ts";
+import {
+  bodyDraft,
+  type BodyDraft,
+  draftBytes,
+  type HeaderDraft,
+  headerDrafts,
+  headersList,
+  markedBody,
+} from "../../rules/message-draft.ts";
 
 /** A saved request in the editor. */
 export interface RequestDraft {

@@ -4,14 +4,11 @@ import { useMemo, useRef, useState } from "react";
 import type { ReplayResult, SavedRequest } from "@headworks/capture-contract";
 import { api } from "../../api.ts";
 import { queryClient } from "../../queries.ts";
-import { BodyEditor } from "../../rules/body-editor.tsx";
-import { HeadersEditor } from "../../rules/headers-editor.tsx";
-import { Failed } from "../../rules/refused.tsx";
-import { ChangedElsewhere } from "../../rules/rule-editor.tsx";
-import { useEditorFocus } from "../../rules/use-editor-focus.ts";
-import { type StoredDraft, useStoredDraft } from "../../rules/use-stored-draft.ts";
+import { BodyEditor, HeadersEditor } from "../../rules/message-editor.tsx";
+import { ChangedElsewhere, Failed, useEditorFocus } from "../../rules/rule-editor.tsx";
+import { type StoredDraft, useStoredDraft } from "../../rules/stored-draft.ts";
 import { Link } from "../../shell/link.tsx";
-import { attempt } from "../../ui/attempt.ts";
+import { attempt, toast } from "../../ui/toast.tsx";
 import { Button } from "../../ui/button.tsx";
 import { confirmAction } from "../../ui/dialog.tsx";
 import { Field, Switch, TextInput } from "../../ui/field.tsx";
@@ -19,7 +16,6 @@ import { formatBytes, formatDateTime, formatDuration } from "../../ui/format.ts"
 import { EmptyState, ErrorState } from "../../ui/states.tsx";
 import { Tabs } from "../../ui/tabs.tsx";
 import { Tag } from "../../ui/tag.tsx";
-import { toast } from "../../ui/toast.tsx";
 import { messageLines } from "../detail/changes/decoded-message.ts";
 import { BatchTab } from "./batch-tab.tsx";
 import styles from "./replay.module.css";
@@ -268,7 +264,7 @@ function HistoryTab({ saved }: { readonly saved: SavedRequest }) {
               <tr key={result.id}>
                 <td>{formatDateTime(Date.parse(result.executed_at))}</td>
                 <td>
-                  <span className={styles["asked"]} title={result.request.url.slice(0, 2000)}>
+                  <span className={styles["requestUrl"]} title={result.request.url.slice(0, 2000)}>
                     {result.request.method} {result.request.url}
                   </span>
                 </td>

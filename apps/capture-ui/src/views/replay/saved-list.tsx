@@ -4,12 +4,11 @@ import { Plus, Trash2 } from "lucide-react";
 import { api } from "../../api.ts";
 import { queryClient, savedRequestsQuery } from "../../queries.ts";
 import { nameForRequest } from "../../rules/from-entry.ts";
-import { attempt } from "../../ui/attempt.ts";
+import { attempt, toast } from "../../ui/toast.tsx";
 import { IconButton } from "../../ui/button.tsx";
-import { isolatedName } from "../../ui/isolated-name.ts";
+import { isolatedName } from "../../ui/format.ts";
 import { ErrorState } from "../../ui/states.tsx";
-import { toast } from "../../ui/toast.tsx";
-import { useRowFocus } from "../../ui/use-row-focus.ts";
+import { useRowFocus } from "../../ui/list-table.tsx";
 import { methodColor } from "../detail/entry-facts.ts";
 import styles from "./replay.module.css";
 

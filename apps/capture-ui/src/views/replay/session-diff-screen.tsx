@@ -4,7 +4,7 @@ import { Copy } from "lucide-react";
 import { api } from "../../api.ts";
 import { sessionsQuery } from "../../queries.ts";
 import { Link } from "../../shell/link.tsx";
-import { setParams, usePlace } from "../../shell/router.ts";
+import { setParams, useLocation } from "../../shell/router.ts";
 import { Button } from "../../ui/button.tsx";
 import { copyText } from "../../ui/copy.ts";
 import { Field, Select } from "../../ui/field.tsx";
@@ -17,7 +17,7 @@ import styles from "./replay.module.css";
 
 /** Comparison of two sessions by request; each changed pair links to its own comparison. */
 export function SessionDiffScreen({ left, right }: { readonly left: string; readonly right: string }) {
-  const { params } = usePlace();
+  const { params } = useLocation();
   const options = diffOptions(params);
   const q = params.get("q");
   const ignored = words(params.get("query"));

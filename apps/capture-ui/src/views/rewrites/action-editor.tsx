@@ -1,7 +1,7 @@
 import type { RewriteAction } from "@headworks/capture-contract";
 import { Plus } from "lucide-react";
 import { Button } from "../../ui/button.tsx";
-import { OrderButtons } from "../../rules/order-buttons.tsx";
+import { OrderButtons } from "../../rules/rule-fields.tsx";
 import shared from "../../rules/rule-parts.module.css";
 import { Field, Select, Switch, TextArea, TextInput } from "../../ui/field.tsx";
 import { Menu } from "../../ui/menu.tsx";

@@ -4,12 +4,11 @@ import { useState } from "react";
 import type { DragEvent } from "react";
 import { api } from "../../api.ts";
 import { queryClient } from "../../queries.ts";
-import { conditionSentence } from "../../rules/condition-sentence.ts";
+import { conditionSentence } from "../../rules/condition-draft.ts";
 import { copyName } from "../../rules/from-entry.ts";
 import { reordered } from "../../rules/rule-order.ts";
-import { RuleRow, RuleRows } from "../../rules/rule-row.tsx";
-import { useRuleList } from "../../rules/use-rule-list.ts";
-import { attempt } from "../../ui/attempt.ts";
+import { RuleRow, RuleRows, useRuleList } from "../../rules/rule-list.tsx";
+import { attempt } from "../../ui/toast.tsx";
 import { actionWords } from "./action-draft.ts";
 import styles from "./rewrites.module.css";
 

@@ -4,12 +4,12 @@ import { useMemo, useState } from "react";
 import type { RewriteRule } from "@headworks/capture-contract";
 import { api } from "../../api.ts";
 import { rewritesQuery } from "../../queries.ts";
-import { isKept } from "../../rules/kept-drafts.ts";
+import { isKept } from "../../rules/stored-draft.ts";
 import { inOrder } from "../../rules/rule-order.ts";
 import shared from "../../rules/rule-parts.module.css";
-import { ListWaiting, RuleWorkbench } from "../../rules/rule-workbench.tsx";
-import { usePrefill } from "../../rules/use-prefill.ts";
-import { setParams, usePlace } from "../../shell/router.ts";
+import { ListWaiting, RuleWorkbench } from "../../rules/rule-list.tsx";
+import { usePrefill } from "../../rules/rule-editor.tsx";
+import { setParams, useLocation } from "../../shell/router.ts";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Page } from "../../ui/page.tsx";
@@ -36,7 +36,7 @@ const nameOf = (key: string): string => `rewrite ${key}`;
 /** Rules that modify requests and responses. */
 export function RewritesView() {
   const rules = useQuery({ ...rewritesQuery, refetchInterval: 5000 });
-  const { params } = usePlace();
+  const { params } = useLocation();
   const [fresh, setFresh] = useState<{ readonly key: string; readonly draft: RewriteDraft } | null>(null);
   const [choosing, setChoosing] = useState(false);
   const prefill = usePrefill();

@@ -17,19 +17,17 @@ import { sessionsQuery } from "../../queries.ts";
 import { navigate } from "../../shell/router.ts";
 import { chooseAndImport } from "../../transfer/import.ts";
 import { openSession } from "../../transfer/open-session.ts";
-import { attempt } from "../../ui/attempt.ts";
+import { attempt, toast } from "../../ui/toast.tsx";
 import { Button, IconButton } from "../../ui/button.tsx";
 import { confirmAction, Dialog } from "../../ui/dialog.tsx";
 import { Field, Switch, TextArea, TextInput } from "../../ui/field.tsx";
-import { formatBytes, formatCount, formatDateTime } from "../../ui/format.ts";
-import { isolatedName } from "../../ui/isolated-name.ts";
+import { formatBytes, formatCount, formatDateTime, isolatedName } from "../../ui/format.ts";
 import { ListTable } from "../../ui/list-table.tsx";
 import { Menu } from "../../ui/menu.tsx";
 import { Page } from "../../ui/page.tsx";
 import { EmptyState } from "../../ui/states.tsx";
 import { Tag } from "../../ui/tag.tsx";
-import { toast } from "../../ui/toast.tsx";
-import { fieldErrors } from "../settings/field-errors.ts";
+import { fieldErrors } from "../../rules/field-errors.ts";
 import { exportFileName, parseTags, sessionTitle } from "./session-form.ts";
 import styles from "./sessions.module.css";
 
@@ -299,10 +297,7 @@ function SessionDialog({
     onSuccess: onClose,
     onSettled: () => client.invalidateQueries({ queryKey: ["sessions"] }),
   });
-  const refused =
-    save.error === null
-      ? { fields: {} as Readonly<Record<string, string>>, general: null }
-      : fieldErrors(save.error, FIELDS);
+  const refused = fieldErrors(save.error, FIELDS);
   return (
     <Dialog
       open

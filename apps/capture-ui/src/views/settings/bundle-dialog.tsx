@@ -52,13 +52,13 @@ export function BundleDialog({ onClose }: { readonly onClose: () => void }) {
       onClose();
     },
   });
-  const forget = (): void => {
+  const reset = (): void => {
     dryRun.reset();
     make.reset();
   };
   const choose = async (file: File | undefined): Promise<void> => {
     if (file === undefined) return;
-    forget();
+    reset();
     setChosen(null);
     if (file.size > MAX_IMPORT_BYTES) {
       setProblem(`The file is ${formatBytes(file.size)}; the limit is ${formatBytes(MAX_IMPORT_BYTES)}`);
@@ -107,7 +107,7 @@ export function BundleDialog({ onClose }: { readonly onClose: () => void }) {
           options={MODES}
           onChange={(next) => {
             setMode(next);
-            forget();
+            reset();
           }}
         />
         <span className={styles["quiet"]}>{ABOUT[mode]}</span>

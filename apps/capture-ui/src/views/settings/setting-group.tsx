@@ -2,11 +2,10 @@ import type { ConfigField } from "@headworks/capture-contract";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { api } from "../../api.ts";
-import { keepDraft, keptDraft } from "../../rules/kept-drafts.ts";
+import { keepDraft, keptDraft } from "../../rules/stored-draft.ts";
 import { Button } from "../../ui/button.tsx";
 import { toast } from "../../ui/toast.tsx";
-import { fieldErrors } from "./field-errors.ts";
-import type { FieldErrors } from "./field-errors.ts";
+import { fieldErrors, type FieldErrors } from "../../rules/field-errors.ts";
 import { Card } from "../../ui/page.tsx";
 import { SettingRow } from "./setting-row.tsx";
 import { fromDraft, patchOf, settingControl, toDraft } from "./setting-model.ts";
@@ -63,11 +62,11 @@ function SettingForm({
     onSuccess: (_, changes) => {
       setDrafts((old) => Object.fromEntries(Object.entries(old).filter(([name]) => !(name in changes))));
       setErrors(NO_ERRORS);
-      const later = fields.some((field) => field.name in changes && field.applies === "restart");
+      const needsRestart = fields.some((field) => field.name in changes && field.applies === "restart");
       toast({
         tone: "success",
         title: `${title} saved`,
-        ...(later ? { text: "Part of it takes effect after a restart." } : {}),
+        ...(needsRestart ? { text: "Part of it takes effect after a restart." } : {}),
       });
     },
     onError: (error) => setErrors(fieldErrors(error, names)),

@@ -60,7 +60,7 @@ function ProxyProblem() {
   );
 }
 
-const WAYS: Readonly<Record<UpstreamTestResult["via"], string>> = {
+const ROUTES: Readonly<Record<UpstreamTestResult["via"], string>> = {
   direct: "The host is set to connect directly, so the proxy was not used.",
   forward: "The proxy forwards the request.",
   tunnel: "The proxy tunnels the connection without seeing its content.",
@@ -104,7 +104,7 @@ function UpstreamTest({ address }: { readonly address: string | null }) {
         <div className={styles["test"]} role="group" aria-label="Test result">
           <p role="status" className={result.ok ? styles["good"] : styles["bad"]}>
             {result.ok ? `Reached in ${formatDuration(result.duration_ms)}` : "Not reached"}{" "}
-            <span className={styles["quiet"]}>{WAYS[result.via]}</span>
+            <span className={styles["quiet"]}>{ROUTES[result.via]}</span>
           </p>
           <TestSteps
             steps={result.steps.map((step) => ({

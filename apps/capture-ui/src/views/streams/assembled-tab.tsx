@@ -90,8 +90,8 @@ function Usage({ usage }: { readonly usage: NonNullable<AssembledChat["usage"]> 
     ["thought", usage.reasoning_tokens],
     ["total", usage.total_tokens],
   ];
-  const told = parts.flatMap(([name, count]) => (count === null ? [] : [`${formatCount(count)} ${name}`]));
-  return <span title="Tokens, as reported by the provider">{told.join(" · ")} tokens</span>;
+  const counts = parts.flatMap(([name, count]) => (count === null ? [] : [`${formatCount(count)} ${name}`]));
+  return <span title="Tokens, as reported by the provider">{counts.join(" · ")} tokens</span>;
 }
 
 function Choice({ choice, isOnly }: { readonly choice: AssembledChat["choices"][number]; readonly isOnly: boolean }) {

@@ -18,7 +18,7 @@ import styles from "./streams.module.css";
 const MAX_DEPTH = 12;
 
 /** Attributes already shown in the heading. */
-const TOLD = new Set(["event"]);
+const SHOWN_ELSEWHERE = new Set(["event"]);
 
 /** One message of a stream: metadata, and its payload in the body viewers. */
 export function FrameDetail({
@@ -62,7 +62,7 @@ export function FrameDetail({
 }
 
 function Facts({ frame }: { readonly frame: StreamFrame }) {
-  const others = Object.entries(frame.attributes).filter(([name]) => !TOLD.has(name));
+  const others = Object.entries(frame.attributes).filter(([name]) => !SHOWN_ELSEWHERE.has(name));
   return (
     <p className={styles["facts"]}>
       <Arrow direction={frame.direction} />

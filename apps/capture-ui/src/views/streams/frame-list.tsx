@@ -183,7 +183,7 @@ function Rows({
   const [draft, setDraft] = useState<WsRuleDraft | null>(null);
   const prefix = useId();
   /** Last index of the selected frame, which is identified by its ordinal, not by an index in a filtered list. */
-  const place = useRef(-1);
+  const chosenIndex = useRef(-1);
   const { total } = rows;
   useEffect(() => {
     if (follows && total > 0) list.current?.show(total - 1);
@@ -193,11 +193,11 @@ function Rows({
     list.current?.show(target);
     const row = rows.row(target);
     if (row === undefined) return;
-    place.current = target;
+    chosenIndex.current = target;
     onChoose(row.ordinal);
   };
-  const next = (): void => go(chosen === null ? 0 : place.current + 1);
-  const previous = (): void => go(chosen === null ? total - 1 : place.current - 1);
+  const next = (): void => go(chosen === null ? 0 : chosenIndex.current + 1);
+  const previous = (): void => go(chosen === null ? total - 1 : chosenIndex.current - 1);
   useAction("list.next", hasKeys ? next : undefined);
   useAction("list.previous", hasKeys ? previous : undefined);
   useAction("list.first", hasKeys ? () => go(0) : undefined);
@@ -223,7 +223,7 @@ function Rows({
       activeId={(index) => (chosen !== null && rows.row(index)?.ordinal === chosen ? `${prefix}-${chosen}` : undefined)}
       renderRow={(index) => {
         const frame = rows.row(index);
-        if (frame?.ordinal === chosen) place.current = index;
+        if (frame?.ordinal === chosen) chosenIndex.current = index;
         return (
           <FrameRow
             key={index}
@@ -233,7 +233,7 @@ function Rows({
             index={index}
             isChosen={frame !== undefined && frame.ordinal === chosen}
             onChoose={(ordinal) => {
-              place.current = index;
+              chosenIndex.current = index;
               onChoose(ordinal);
             }}
           />
@@ -245,9 +245,9 @@ function Rows({
     <>
       <ContextMenu
         items={(event) => {
-          const row = event.target instanceof Element ? event.target.closest("[data-place]") : null;
+          const row = event.target instanceof Element ? event.target.closest("[data-index]") : null;
           // The menu key acts on the selected message.
-          const index = row === null ? place.current : Number(row.getAttribute("data-place"));
+          const index = row === null ? chosenIndex.current : Number(row.getAttribute("data-index"));
           const frame = rows.row(index);
           return frame === undefined ? [] : ruleMenu(stream, frame, setDraft);
         }}
@@ -317,7 +317,7 @@ function FrameRow({
       tabIndex={-1}
       className={styles["frame"]}
       style={{ height: ROW_PX }}
-      data-place={index}
+      data-index={index}
       data-chosen={isChosen || undefined}
       aria-current={isChosen || undefined}
       onClick={() => onChoose(frame.ordinal)}

@@ -4,7 +4,7 @@ import { useEffect, useId, useRef, useState } from "react";
 import type { KeyboardEvent, ReactNode } from "react";
 import { api } from "../../api.ts";
 import { listenLive } from "../../live.ts";
-import { attempt } from "../../ui/attempt.ts";
+import { attempt } from "../../ui/toast.tsx";
 import { IconButton } from "../../ui/button.tsx";
 import { confirmAction } from "../../ui/dialog.tsx";
 import { formatBytes, formatCount, formatTimeOfDay } from "../../ui/format.ts";

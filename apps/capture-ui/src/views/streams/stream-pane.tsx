@@ -6,7 +6,7 @@ import { closeCodeText } from "@headworks/http-fields";
 import { api, ApiFailure } from "../../api.ts";
 import { useAction } from "../../shell/actions.ts";
 import { navigate } from "../../shell/router.ts";
-import { attempt } from "../../ui/attempt.ts";
+import { attempt } from "../../ui/toast.tsx";
 import { Button, IconButton } from "../../ui/button.tsx";
 import { copyText } from "../../ui/copy.ts";
 import { confirmAction } from "../../ui/dialog.tsx";

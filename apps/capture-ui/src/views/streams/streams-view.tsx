@@ -1,7 +1,7 @@
 import { Radio } from "lucide-react";
 import { useAction } from "../../shell/actions.ts";
-import { setParams, usePlace } from "../../shell/router.ts";
-import { useNarrow } from "../../shell/use-narrow.ts";
+import { setParams, useLocation } from "../../shell/router.ts";
+import { useNarrow } from "../../ui/split-pane.tsx";
 import { EmptyState } from "../../ui/states.tsx";
 import { GrpcCalls } from "./grpc-calls.tsx";
 import { KIND_CHOICES, StreamList } from "./stream-list.tsx";
@@ -11,12 +11,12 @@ import styles from "./streams.module.css";
 
 /** Streams, their messages and assembled content. */
 export function StreamsView() {
-  const { params } = usePlace();
+  const { params } = useLocation();
   const narrow = useNarrow();
   const id = params.get("id");
   const frame = Number(params.get("frame") ?? "");
-  const asked = params.get("kind");
-  const kind: KindChoice = KIND_CHOICES.find((each) => each === asked) ?? "all";
+  const param = params.get("kind");
+  const kind: KindChoice = KIND_CHOICES.find((each) => each === param) ?? "all";
   const close = (): void => setParams({ id: null, frame: null });
   useAction("close", id === null ? undefined : close);
   const calls = kind === "grpc" ? <GrpcCalls onShow={(next) => setParams({ id: next })} /> : undefined;

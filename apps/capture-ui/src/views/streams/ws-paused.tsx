@@ -3,7 +3,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { api } from "../../api.ts";
 import { keysOf, useAction } from "../../shell/actions.ts";
-import { attempt } from "../../ui/attempt.ts";
+import { attempt } from "../../ui/toast.tsx";
 import { Button } from "../../ui/button.tsx";
 import { TextArea } from "../../ui/field.tsx";
 import { KeyHint } from "../../ui/tag.tsx";

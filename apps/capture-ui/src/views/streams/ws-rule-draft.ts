@@ -1,5 +1,5 @@
 import type { NewWsRule, StreamDetail, StreamFrame, WsRule } from "@headworks/capture-contract";
-import { literalPattern } from "../../rules/literal-pattern.ts";
+import { literalPattern } from "../../rules/condition-draft.ts";
 
 export type ActionType = WsRule["action"]["type"];
 

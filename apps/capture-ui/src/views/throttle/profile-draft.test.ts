@@ -64,7 +64,7 @@ test("a profile is a preset when it has its values, not only its name", () => {
 });
 
 test("the dial stands at the closest speed, and at its end for no limit", () => {
-  for (const [place, speed] of DIAL_KBPS.entries()) assert.equal(dialStep(speed), place);
+  for (const [index, speed] of DIAL_KBPS.entries()) assert.equal(dialStep(speed), index);
   assert.equal(DIAL_KBPS[dialStep(420)], 500);
   assert.equal(dialStep(Number.NaN), DIAL_KBPS.length - 1);
   assert.equal(dialStep(1), 0);

@@ -87,9 +87,9 @@ export const DIAL_KBPS: readonly number[] = [5, 10, 20, 50, 100, 200, 500, 1000,
 export function dialStep(kbps: number): number {
   if (!(kbps > 0)) return DIAL_KBPS.length - 1;
   let best = 0;
-  for (const [place, speed] of DIAL_KBPS.entries()) {
+  for (const [index, speed] of DIAL_KBPS.entries()) {
     const now = DIAL_KBPS[best] ?? 1;
-    if (speed > 0 && Math.abs(Math.log(speed / kbps)) < Math.abs(Math.log(now / kbps))) best = place;
+    if (speed > 0 && Math.abs(Math.log(speed / kbps)) < Math.abs(Math.log(now / kbps))) best = index;
   }
   return best;
 }

@@ -4,12 +4,12 @@ import { useMutation } from "@tanstack/react-query";
 import { X } from "lucide-react";
 import { useState } from "react";
 import { api } from "../../api.ts";
-import { Refused } from "../../rules/refused.tsx";
-import { useRefusal } from "../../rules/use-refusal.ts";
+import { Refused } from "../../rules/rule-editor.tsx";
+import { fieldErrors } from "../../rules/field-errors.ts";
 import { setParams } from "../../shell/router.ts";
 import { Button, IconButton } from "../../ui/button.tsx";
 import { Field, TextInput } from "../../ui/field.tsx";
-import { isolatedName } from "../../ui/isolated-name.ts";
+import { isolatedName } from "../../ui/format.ts";
 import { Card } from "../../ui/page.tsx";
 import { Segmented } from "../../ui/segmented.tsx";
 import { DIAL_KBPS, dialStep, draftOfProfile, profileOf, type ProfileDraft } from "./profile-draft.ts";
@@ -38,7 +38,7 @@ export function ProfileForm({
       onSaved();
     },
   });
-  const refused = useRefusal(save.error, []);
+  const refused = fieldErrors(save.error, []);
   const set = (change: Partial<ProfileDraft>): void => {
     setDraft({ ...draft, ...change, name: change.name ?? "Custom" });
     save.reset();

@@ -3,8 +3,8 @@ import { useState } from "react";
 import { formatRate, type ThrottleProfile, type ThrottleStats } from "@headworks/capture-contract";
 import { api } from "../../api.ts";
 import { queryClient, throttleQuery } from "../../queries.ts";
-import { usePlace } from "../../shell/router.ts";
-import { attempt } from "../../ui/attempt.ts";
+import { useLocation } from "../../shell/router.ts";
+import { attempt } from "../../ui/toast.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Switch } from "../../ui/field.tsx";
 import { formatCount } from "../../ui/format.ts";
@@ -39,7 +39,7 @@ export function ThrottleView() {
     queryFn: ({ signal }) => api.throttle.listThrottlePresets({ signal }),
     staleTime: Infinity,
   });
-  const { params } = usePlace();
+  const { params } = useLocation();
   const host = params.get("host");
   const set = async (enabled: boolean): Promise<void> => {
     await attempt("Could not toggle throttling", () => api.throttle.setThrottleEnabled({ body: { enabled } }));

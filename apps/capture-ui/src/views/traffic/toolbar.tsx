@@ -9,12 +9,13 @@ import { chooseAndImport } from "../../transfer/import.ts";
 import { Button, IconButton } from "../../ui/button.tsx";
 import { formatCount } from "../../ui/format.ts";
 import { Menu, type MenuEntry } from "../../ui/menu.tsx";
+import { Pill } from "../../ui/pill.tsx";
 import { Segmented } from "../../ui/segmented.tsx";
 import { columnMenu } from "./list/header.tsx";
-import { TypePills } from "./query/pills.tsx";
+import { type PillId, PILLS } from "./query/effective-query.ts";
 import { QueryBar } from "./query/query-bar.tsx";
 import styles from "./traffic.module.css";
-import type { useViewState, ViewMode } from "./use-view-state.ts";
+import type { ViewMode, useViewState } from "./use-view-state.ts";
 
 const MODES: readonly { readonly value: ViewMode; readonly label: string }[] = [
   { value: "list", label: "List" },
@@ -160,5 +161,49 @@ function Tools({
       <IconButton label="Clear session" keys={keysOf("list.clear")} icon={<Trash2 size={15} />} onClick={onClear} />
       <Segmented label="View" value={view.mode} options={MODES} onChange={view.setMode} />
     </div>
+  );
+}
+
+/** Number of entries matching a pill; hidden if zero, to save space. */
+function countOf(summary: TrafficSummary | undefined, pill: (typeof PILLS)[number]): string | undefined {
+  if (summary === undefined) return undefined;
+  const count =
+    pill.id === "errors" ? summary.errors : pill.types.reduce((sum, type) => sum + (summary.by_type[type] ?? 0), 0);
+  return count === 0 ? undefined : formatCount(count);
+}
+
+/** Type filters. Several can be active; `summary` counts without them. */
+function TypePills({
+  pills,
+  summary,
+  onChange,
+}: {
+  readonly pills: readonly PillId[];
+  readonly summary: TrafficSummary | undefined;
+  readonly onChange: (pills: readonly PillId[]) => void;
+}) {
+  return (
+    <>
+      <Pill
+        pressed={pills.length === 0}
+        count={summary === undefined ? undefined : formatCount(summary.matched)}
+        onClick={() => onChange([])}
+      >
+        All
+      </Pill>
+      {PILLS.map((pill) => (
+        <Pill
+          key={pill.id}
+          pressed={pills.includes(pill.id)}
+          tone={pill.id === "errors" ? "error" : "default"}
+          count={countOf(summary, pill)}
+          onClick={() =>
+            onChange(pills.includes(pill.id) ? pills.filter((other) => other !== pill.id) : [...pills, pill.id])
+          }
+        >
+          {pill.label}
+        </Pill>
+      ))}
+    </>
   );
 }

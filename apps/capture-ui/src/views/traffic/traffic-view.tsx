@@ -4,23 +4,18 @@ import type { CaptureStats, TrafficSummary } from "@headworks/capture-contract";
 import { api, ApiFailure, errorText } from "../../api.ts";
 import { setPreferences, usePreferences } from "../../preferences.ts";
 import { filterOf, runsQuery, sessionsQuery } from "../../queries.ts";
-import { CatchErrors } from "../../shell/catch-errors.tsx";
+import { CatchErrors, lazyView } from "../../shell/lazy-view.tsx";
 import { ConnectionBadge } from "../../shell/connection-badge.tsx";
-import { later } from "../../shell/later.tsx";
 import { navigate } from "../../shell/router.ts";
-import { useNarrow } from "../../shell/use-narrow.ts";
+import { SplitPane, useNarrow } from "../../ui/split-pane.tsx";
 import { Button } from "../../ui/button.tsx";
-import { formatBytes, formatCount, formatDuration, formatShare } from "../../ui/format.ts";
-import { isolatedName } from "../../ui/isolated-name.ts";
-import { SplitPane } from "../../ui/split-pane.tsx";
+import { formatBytes, formatCount, formatDuration, formatShare, isolatedName } from "../../ui/format.ts";
 import { EmptyState, ErrorState, Spinner } from "../../ui/states.tsx";
 import { sessionTitle } from "../sessions/session-form.ts";
 import { NoteDialog } from "./actions/note-dialog.tsx";
-import { useListKeys } from "./actions/use-list-keys.ts";
-import { useRowActions } from "./actions/use-row-actions.ts";
+import { useListKeys, useRowActions } from "./actions/use-row-actions.ts";
 import { Grid, type GridHandle } from "./list/grid.tsx";
-import { positionOfEntry } from "./list/position-of-entry.ts";
-import type { TrafficList } from "./list/traffic-list.ts";
+import { positionOfEntry, type TrafficList } from "./list/traffic-list.ts";
 import { Overview } from "./overview/overview.tsx";
 import { addTerm, nodeTerms } from "./query/effective-query.ts";
 import { SaveViewDialog } from "./query/save-view.tsx";
@@ -31,9 +26,9 @@ import { useSelection } from "./use-selection.ts";
 import { useTrafficData } from "./use-traffic-data.ts";
 import { useViewState } from "./use-view-state.ts";
 
-const FirstRun = later(async () => (await import("../first-run/first-run-view.tsx")).FirstRunView);
+const FirstRun = lazyView(async () => (await import("../first-run/first-run-view.tsx")).FirstRunView);
 
-const EntryDetail = later(
+const EntryDetail = lazyView(
   async () => (await import("../detail/entry-detail.tsx")).EntryDetail,
   <EmptyState icon={<Spinner />} title="" />,
 );

@@ -1,14 +1,14 @@
+import type { TrafficEvent } from "@headworks/capture-contract";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import { useMemo, useSyncExternalStore } from "react";
+import { useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import { api } from "../../api.ts";
+import { listenLive } from "../../live.ts";
 import { usePreferences } from "../../preferences.ts";
-import { filterOf, focusQuery, statsQuery } from "../../queries.ts";
-import { focusMatcher } from "./list/focus-match.ts";
-import { useTrafficList } from "./list/use-traffic-list.ts";
-import { effectiveQuery } from "./query/effective-query.ts";
-import { refuseUnreadable } from "./query/refuse-unreadable.ts";
-import { expandViews } from "./query/saved-views.ts";
-import { useViews } from "./query/view-store.ts";
+import { activeSessionId, filterOf, focusQuery, queryClient, sessionsQuery, statsQuery } from "../../queries.ts";
+import { effectiveQuery, focusMatcher, refuseUnreadable } from "./query/effective-query.ts";
+import type { ListScope } from "./list/row-sequence.ts";
+import { TrafficList } from "./list/traffic-list.ts";
+import { expandViews, useViews } from "./query/saved-views.ts";
 import type { useViewState } from "./use-view-state.ts";
 
 function useSummary(q: string, session: string | null, enabled = true) {
@@ -58,4 +58,94 @@ export function useTrafficData(view: ReturnType<typeof useViewState>) {
     /** Matches focused hosts; undefined when nothing is dimmed. */
     focused: focusOnly ? undefined : focused,
   };
+}
+
+const clock = {
+  now: () => performance.now(),
+  after(ms: number, callback: () => void) {
+    const timer = window.setTimeout(callback, ms);
+    return () => window.clearTimeout(timer);
+  },
+};
+
+function createList(): TrafficList {
+  return new TrafficList(async ({ q, sort, order, session }, offset, limit, signal) => {
+    refuseUnreadable(q);
+    const query = { ...filterOf(q, session), sort, order, offset, limit };
+    return await api.traffic.listTrafficRows({ query, signal });
+  }, clock);
+}
+
+/** Minimum interval of refetches of totals and trees during traffic. */
+const TOTALS_MS = 1500;
+
+/** Keeps totals, trees and store sizes current during traffic. */
+function useTotalsRefresh(): void {
+  useEffect(() => {
+    let timer: number | undefined;
+    const refresh = (): void => {
+      timer ??= window.setTimeout(() => {
+        timer = undefined;
+        void queryClient.invalidateQueries({ queryKey: ["traffic"] }, { cancelRefetch: false });
+        void queryClient.invalidateQueries({ queryKey: ["storage"] }, { cancelRefetch: false });
+      }, TOTALS_MS);
+    };
+    const stop = listenLive({ traffic: refresh, resync: refresh });
+    return () => {
+      stop();
+      window.clearTimeout(timer);
+    };
+  }, []);
+}
+
+/** Whether an event concerns the list of a session; `active` is undefined until known. */
+function concerns(event: TrafficEvent, session: string | null, active: string | undefined): boolean {
+  switch (event.type) {
+    case "Added":
+    case "Updated": {
+      const shown = session ?? active;
+      return shown === undefined || event.data.session_id === shown;
+    }
+    case "Deleted":
+      return true;
+    case "Cleared":
+    case "CountUpdate":
+      return session === null || session === active;
+  }
+}
+
+/** The list of a scope, updated live. */
+function useTrafficList(scope: ListScope): TrafficList {
+  const [list] = useState(createList);
+  useTotalsRefresh();
+  useEffect(() => {
+    const stop = listenLive({
+      traffic: (events) => {
+        const active = activeSessionId();
+        const { session } = list.scope;
+        list.apply(events.filter((event) => concerns(event, session, active)));
+      },
+      resync: () => list.resync(),
+    });
+    return () => {
+      stop();
+      list.dispose();
+    };
+  }, [list]);
+  const { q, sort, order, session } = scope;
+  useEffect(() => list.setScope({ q, sort, order, session }), [list, q, sort, order, session]);
+
+  const sessions = useQuery(sessionsQuery);
+  const current = sessions.data?.find((session) => session.is_current)?.id;
+  const shown = useRef(current);
+  useEffect(() => {
+    const before = shown.current;
+    if (current === undefined || current === before) return;
+    shown.current = current;
+    // The first result only identifies the session already shown.
+    if (before === undefined || list.scope.session !== null) return;
+    list.reload();
+    void queryClient.invalidateQueries({ queryKey: ["traffic"] });
+  }, [current, list]);
+  return list;
 }

@@ -1,5 +1,5 @@
 import { useCallback, useMemo } from "react";
-import { setParams, usePlace } from "../../shell/router.ts";
+import { setParams, useLocation } from "../../shell/router.ts";
 import { SORT_COLUMNS } from "@headworks/capture-contract";
 import { readPills, readRange, type PillId, type QueryParts } from "./query/effective-query.ts";
 import type { ColumnSpec } from "./list/columns.ts";
@@ -15,7 +15,7 @@ function readSort(text: string | null): Pick<ListScope, "sort" | "order"> {
 
 /** State of the screen, kept in the URL so that it can be linked and restored. */
 export function useViewState() {
-  const { params } = usePlace();
+  const { params } = useLocation();
   const q = params.get("q") ?? "";
   const show = params.get("show");
   const time = params.get("time");

@@ -21,7 +21,7 @@ export function useBlocks<T>(
 ): Blocks<T> {
   const [, setTick] = useState(0);
   const held = useRef(new Map<number, { readonly version: string; readonly rows: readonly T[] }>());
-  const asked = useRef(new Map<number, string>());
+  const requested = useRef(new Map<number, string>());
   const latest = useRef({ load, version });
   // Runs before the effects of child components, which request rows.
   useLayoutEffect(() => {
@@ -39,8 +39,8 @@ export function useBlocks<T>(
     (block: number, needed: number) => {
       const { load: loadRows, version: current } = latest.current;
       const key = `${current}:${needed}`;
-      if (asked.current.get(block) === key) return;
-      asked.current.set(block, key);
+      if (requested.current.get(block) === key) return;
+      requested.current.set(block, key);
       loadRows(block * blockRows, (block + 1) * blockRows).then(
         (rows) => {
           if (!alive.current || latest.current.version !== current) return;
@@ -49,11 +49,11 @@ export function useBlocks<T>(
           for (const old of held.current.keys()) {
             if (held.current.size <= KEPT_BLOCKS) break;
             held.current.delete(old);
-            asked.current.delete(old);
+            requested.current.delete(old);
           }
           setTick((tick) => tick + 1);
         },
-        () => asked.current.delete(block),
+        () => requested.current.delete(block),
       );
     },
     [blockRows],

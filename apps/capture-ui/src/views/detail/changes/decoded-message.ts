@@ -1,5 +1,5 @@
 import type { TrafficEntry } from "@headworks/capture-contract";
-import { draftBytes, draftOfBytes } from "../../../rules/body-draft.ts";
+import { draftBytes, draftOfBytes } from "../../../rules/message-draft.ts";
 import { bodyLines, headLines } from "../../../rules/message-text.ts";
 
 type Message = TrafficEntry["request"] | NonNullable<TrafficEntry["response"]>;

@@ -6,7 +6,7 @@ import { Button } from "../../../ui/button.tsx";
 import { Dialog } from "../../../ui/dialog.tsx";
 import { Field, TextArea } from "../../../ui/field.tsx";
 import { ErrorState, Spinner } from "../../../ui/states.tsx";
-import { attempt } from "../../../ui/attempt.ts";
+import { attempt } from "../../../ui/toast.tsx";
 
 const focusNow = (element: HTMLElement | null): void => element?.focus();
 

@@ -23,26 +23,24 @@ import type { MenuEntry } from "../../../ui/menu.tsx";
 import { queryValue } from "../query/effective-query.ts";
 import {
   blockHost,
+  compareEntries,
   copyApiCall,
   copySnippet,
   copyUrls,
+  editAndReplay,
   focusHost,
   ignoreHost,
-  passThroughHost,
-  ruleHost,
-  SNIPPETS,
-} from "./entry-actions.ts";
-import {
-  compareEntries,
-  editAndReplay,
   makeBreakpoint,
   makeMock,
   makeMocks,
   makeRewrite,
+  passThroughHost,
   replayNow,
+  ruleHost,
   saveForReplay,
+  SNIPPETS,
   throttleHost,
-} from "./rule-actions.ts";
+} from "./entry-actions.ts";
 
 /** Screen actions used by the menu. */
 export interface MenuActions {

@@ -1,3 +1,5 @@
+import { create } from "zustand";
+import { persist } from "zustand/middleware";
 import type { SortColumn } from "./row-sequence.ts";
 
 export type ColumnId =
@@ -149,7 +151,7 @@ export const COLUMNS: readonly ColumnSpec[] = [
 const BY_ID = new Map(COLUMNS.map((column) => [column.id, column]));
 
 /** The column layout as stored. */
-export interface ColumnLayout {
+interface ColumnLayout {
   readonly order: readonly ColumnId[];
   readonly hidden: readonly ColumnId[];
   /** Resized widths in pixels. */
@@ -254,4 +256,18 @@ export function gridTemplate(layout: ColumnLayout, columns: readonly ColumnSpec[
     return growing || column !== last ? `${column.widthPx}px` : `minmax(${column.widthPx}px, 1fr)`;
   });
   return [`${BAR_PX}px`, ...tracks].join(" ");
+}
+
+/** The column layout, stored in this browser. */
+export const useColumns = create<ColumnLayout>()(
+  persist((): ColumnLayout => DEFAULT_LAYOUT, {
+    name: "weir.columns",
+    version: 1,
+    merge: (stored) => readLayout(stored),
+  }),
+);
+
+/** Changes and stores the layout. */
+export function changeColumns(change: (layout: ColumnLayout) => ColumnLayout): void {
+  useColumns.setState((layout) => change(layout));
 }

@@ -17,12 +17,10 @@ import {
 import { usePreferences } from "../../../preferences.ts";
 import { formatCount } from "../../../ui/format.ts";
 import { ContextMenu, type MenuEntry } from "../../../ui/menu.tsx";
-import type { CellContext } from "./cells.tsx";
-import { useColumns } from "./column-store.ts";
-import { COLUMNS, type ColumnSpec, gridTemplate, visibleColumns } from "./columns.ts";
+import { type CellContext, Row, rowElementId } from "./row.tsx";
+import { COLUMNS, type ColumnSpec, gridTemplate, useColumns, visibleColumns } from "./columns.ts";
 import styles from "./grid.module.css";
 import { HeaderRow } from "./header.tsx";
-import { Row, rowElementId } from "./row.tsx";
 import type { Selection } from "./selection.ts";
 import type { TrafficList } from "./traffic-list.ts";
 import { type Axis, axisOf } from "./waterfall-maths.ts";

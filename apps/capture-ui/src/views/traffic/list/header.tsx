@@ -4,16 +4,17 @@ import type { KeyboardEvent, PointerEvent } from "react";
 import { classNames } from "../../../ui/class-names.ts";
 import { formatDuration } from "../../../ui/format.ts";
 import { ContextMenu, type MenuEntry } from "../../../ui/menu.tsx";
-import { changeColumns, useColumns } from "./column-store.ts";
 import {
+  changeColumns,
+  type ColumnId,
   COLUMNS,
+  type ColumnSpec,
   DEFAULT_LAYOUT,
   moveColumn,
   resetColumnWidth,
   resizeColumn,
   toggleColumn,
-  type ColumnId,
-  type ColumnSpec,
+  useColumns,
 } from "./columns.ts";
 import styles from "./grid.module.css";
 import type { ListScope } from "./row-sequence.ts";

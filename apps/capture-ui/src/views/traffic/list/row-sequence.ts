@@ -102,7 +102,7 @@ export interface Window {
 }
 
 /** State at the time of a window request: its response describes that moment. */
-export interface Asked {
+export interface WindowRequest {
   /** Index of the window's first row in the service's list. */
   readonly offset: number;
   /** Ordinal of the newest row, and number of removed rows. */
@@ -196,7 +196,7 @@ export class RowSequence {
   }
 
   /** State to pass to {@link place} with the response of a window that begins at the shown index `first`. */
-  ask(first: number, afterGap: boolean): Asked {
+  windowRequest(first: number, afterGap: boolean): WindowRequest {
     return { offset: this.offsetOf(first), head: this.#head, removed: this.#removed, afterGap };
   }
 
@@ -268,7 +268,7 @@ export class RowSequence {
   }
 
   /** Applies the response for a window; while `following`, new rows on top are shown at once. */
-  place(asked: Asked, { total, total_complete: isComplete, rows }: Window, following: boolean): void {
+  applyWindow(request: WindowRequest, { total, total_complete: isComplete, rows }: Window, following: boolean): void {
     const wasKnown = this.#isTotalKnown;
     this.#isTotalKnown = isComplete;
     if (!this.#loaded) {
@@ -277,10 +277,10 @@ export class RowSequence {
       this.#head = 0;
       this.#hidden = 0;
       this.#total = total;
-      this.#putAll(-asked.offset, rows);
+      this.#putAll(-request.offset, rows);
       return;
     }
-    const top = asked.head - asked.offset;
+    const top = request.head - request.offset;
     if (!this.isNewestFirst) {
       this.#total = total;
       this.#putAll(top, rows);
@@ -288,18 +288,18 @@ export class RowSequence {
     }
     // Rows found by continued counting are older than the known ones, not newer.
     const added = wasKnown ? Math.max(0, total - this.#total) : 0;
-    const grown = this.#grown(top, rows, added, asked.afterGap);
+    const grown = this.#grown(top, rows, added, request.afterGap);
     // Rows above were removed unseen, or too many were added to align: only this window is certain.
     if (grown === undefined || grown < 0) this.#rows.clear();
     const above = Math.max(0, grown ?? 0);
     this.#putAll(top + above, rows);
     if (this.#exact) {
       // Rows added on top are counted when their events arrive.
-      this.#total = total + (this.#head - asked.head) - above - (this.#removed - asked.removed);
-      if (asked.afterGap) this.#raise(asked.head + above, following);
+      this.#total = total + (this.#head - request.head) - above - (this.#removed - request.removed);
+      if (request.afterGap) this.#raise(request.head + above, following);
     } else {
       this.#total = total;
-      const head = Math.max(this.#head, asked.head + above);
+      const head = Math.max(this.#head, request.head + above);
       this.#hidden = following ? 0 : this.#hidden + head - this.#head;
       this.#head = head;
     }

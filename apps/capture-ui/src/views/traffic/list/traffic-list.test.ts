@@ -4,7 +4,7 @@ import type { TrafficEvent, TrafficSnapshot } from "@headworks/capture-contract"
 import fc from "fast-check";
 import { fakeRow } from "../../../../test/fake-rows.ts";
 import type { ListScope, Window } from "./row-sequence.ts";
-import { TrafficList, type ListClock, type WindowSource } from "./traffic-list.ts";
+import { type ListClock, positionOfEntry, TrafficList, type WindowSource } from "./traffic-list.ts";
 
 /** A clock advanced by hand. */
 class TestClock implements ListClock {
@@ -275,7 +275,7 @@ test("the rows of the list before stay until the new one is here, and a late ans
   assert.equal(list.loaded, true);
 });
 
-test("scrolling fast asks for few windows, and for the last place that was looked at", async () => {
+test("scrolling fast asks for few windows, and for the position scrolled to last", async () => {
   const service = new TestService(100_000);
   const { list, clock } = await listOf(service);
   service.calls = [];
@@ -329,7 +329,7 @@ test("rows whose events were missed come in with the resync, few or many", async
 
 type Step =
   | { readonly kind: "add" | "evict" | "change" | "wait" | "resync" }
-  | { readonly kind: "delete" | "look"; readonly place: number }
+  | { readonly kind: "delete" | "look"; readonly position: number }
   | { readonly kind: "follow"; readonly on: boolean };
 
 const step: fc.Arbitrary<Step> = fc.oneof(
@@ -345,7 +345,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
   fc.record({
     kind: fc.constantFrom("delete" as const, "look" as const),
-    place: fc.double({ min: 0, max: 1, noNaN: true }),
+    position: fc.double({ min: 0, max: 1, noNaN: true }),
   }),
   fc.record({ kind: fc.constant("follow" as const), on: fc.boolean() }),
 );
@@ -356,13 +356,13 @@ test("after any history the list is what the service has", async () => {
       const service = new TestService(count);
       const { list, clock } = await listOf(service);
       for (const { kind, ...rest } of steps) {
-        const row = service.rows[Math.floor(("place" in rest ? rest.place : 0.5) * service.rows.length)];
+        const row = service.rows[Math.floor(("position" in rest ? rest.position : 0.5) * service.rows.length)];
         if (kind === "add") list.apply([service.add()]);
         else if (kind === "evict" && service.rows[0] !== undefined) list.apply([service.remove(service.rows[0].id)]);
         else if (kind === "delete" && row !== undefined) list.apply([service.remove(row.id)]);
         else if (kind === "change" && row !== undefined) list.apply([service.update(row.id, { status_code: 503 })]);
-        else if (kind === "look" && "place" in rest) {
-          const first = Math.floor(rest.place * list.length);
+        else if (kind === "look" && "position" in rest) {
+          const first = Math.floor(rest.position * list.length);
           list.setRange(first, Math.min(first + 30, list.length - 1));
         } else if (kind === "follow" && "on" in rest) list.setFollowing(rest.on);
         else if (kind === "resync") list.resync();
@@ -383,4 +383,61 @@ test("after any history the list is what the service has", async () => {
     }),
     { numRuns: 300 },
   );
+});
+
+const SOUGHT = fakeRow(40);
+
+/** A list of 100 rows, of which only number 100 is loaded. */
+function partialList(scope: Partial<ListScope> = {}, newCount = 0) {
+  return {
+    scope: { q: "", sort: "seq", order: "desc", session: null, ...scope } as const,
+    newCount,
+    length: 100,
+    indexOf: (id: string) => (id === fakeRow(100).id ? 0 : undefined),
+  };
+}
+
+/** A service that finds the row, with the given number above it. */
+function serviceOf(total: number, isComplete = true) {
+  const queries: string[] = [];
+  const firstRow = async (q: string) => {
+    queries.push(q);
+    const isById = q.endsWith(`id:${SOUGHT.id}`);
+    return await Promise.resolve(
+      isById
+        ? { total: 1, total_complete: true, rows: [SOUGHT] }
+        : { total, total_complete: isComplete, rows: [fakeRow(99)] },
+    );
+  };
+  return { queries, firstRow };
+}
+
+test("the position of an entry is the number of rows above it, in both orders and with a filter", async () => {
+  const newest = serviceOf(60);
+  assert.equal(await positionOfEntry(partialList(), SOUGHT.id, newest.firstRow), 60);
+  assert.deepEqual(newest.queries, [`id:${SOUGHT.id}`, "seq:>40"]);
+  const oldest = serviceOf(20);
+  const filtered = partialList({ q: "a OR b", order: "asc" });
+  assert.equal(await positionOfEntry(filtered, SOUGHT.id, oldest.firstRow), 20);
+  assert.deepEqual(oldest.queries, [`(a OR b) id:${SOUGHT.id}`, "(a OR b) seq:<40"]);
+});
+
+test("hidden new rows do not count as rows above an entry", async () => {
+  assert.equal(await positionOfEntry(partialList({}, 5), SOUGHT.id, serviceOf(60).firstRow), 55);
+});
+
+test("the position of a loaded row needs no request", async () => {
+  const { queries, firstRow } = serviceOf(60);
+  assert.equal(await positionOfEntry(partialList(), fakeRow(100).id, firstRow), 0);
+  assert.deepEqual(queries, []);
+});
+
+test("an incomplete count, or one beyond the list, gives no position", async () => {
+  assert.equal(await positionOfEntry(partialList(), SOUGHT.id, serviceOf(60, false).firstRow), undefined);
+  assert.equal(await positionOfEntry(partialList(), SOUGHT.id, serviceOf(100).firstRow), undefined);
+});
+
+test("an entry that is not in the list, or in another order, has no position", async () => {
+  assert.equal(await positionOfEntry(partialList(), fakeRow(41).id, serviceOf(60).firstRow), undefined);
+  assert.equal(await positionOfEntry(partialList({ sort: "host" }), SOUGHT.id, serviceOf(60).firstRow), undefined);
 });

@@ -1,6 +1,5 @@
 import type { TrafficEvent, TrafficSnapshot } from "@headworks/capture-contract";
-import { RowSequence } from "./row-sequence.ts";
-import type { Asked, ListScope, Window } from "./row-sequence.ts";
+import { type ListScope, RowSequence, type Window, type WindowRequest } from "./row-sequence.ts";
 
 /** Fetches rows `offset` to `offset + limit` of a list. Rejects when the signal aborts. */
 export type WindowSource = (scope: ListScope, offset: number, limit: number, signal: AbortSignal) => Promise<Window>;
@@ -26,7 +25,7 @@ interface Flight {
   readonly controller: AbortController;
   /** First requested index. */
   readonly first: number;
-  readonly asked: Asked;
+  readonly request: WindowRequest;
 }
 
 /**
@@ -274,16 +273,16 @@ export class TrafficList {
     this.#flight?.controller.abort();
     const controller = new AbortController();
     // An aborted request that was to close a gap passes this on to the next one.
-    const asked = this.#rows.ask(first, afterGap || this.#flight?.asked.afterGap === true);
-    const flight: Flight = { controller, first, asked };
+    const request = this.#rows.windowRequest(first, afterGap || this.#flight?.request.afterGap === true);
+    const flight: Flight = { controller, first, request };
     this.#flight = flight;
     this.#lastFetch = this.#clock.now();
-    this.#source(this.scope, asked.offset, WINDOW_SIZE, controller.signal).then(
+    this.#source(this.scope, request.offset, WINDOW_SIZE, controller.signal).then(
       (window) => {
         if (this.#flight !== flight) return;
         this.#flight = undefined;
         this.#error = undefined;
-        this.#rows.place(asked, window, this.#following);
+        this.#rows.applyWindow(request, window, this.#following);
         // The service counts on only per request: it continues when asked again.
         if (!window.total_complete) this.#scheduleRefresh();
         this.#ensure();
@@ -297,4 +296,29 @@ export class TrafficList {
       },
     );
   }
+}
+
+/** Returns the first row matching a query, and the total count. */
+type FirstRowSource = (q: string) => Promise<Window>;
+
+/**
+ * Number of rows above an entry. Undefined if it is not in the list, the list is sorted differently, or the count is
+ * incomplete.
+ */
+export async function positionOfEntry(
+  list: Pick<TrafficList, "indexOf" | "scope" | "newCount" | "length">,
+  id: string,
+  firstRow: FirstRowSource,
+): Promise<number | undefined> {
+  const known = list.indexOf(id);
+  if (known !== undefined) return known;
+  const { q, sort, order } = list.scope;
+  if (sort !== "seq") return undefined;
+  const narrowed = async (term: string) => await firstRow(q === "" ? term : `(${q}) ${term}`);
+  const [row] = (await narrowed(`id:${id}`)).rows;
+  if (row?.id !== id) return undefined;
+  const above = await narrowed(`seq:${order === "desc" ? ">" : "<"}${row.seq}`);
+  if (!above.total_complete) return undefined;
+  const index = order === "desc" ? above.total - list.newCount : above.total;
+  return index < list.length ? index : undefined;
 }

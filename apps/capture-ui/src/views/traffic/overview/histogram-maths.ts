@@ -24,7 +24,7 @@ export function dragRange(
   from: number,
   to: number,
 ): { readonly fromMs: number; readonly toMs: number } {
-  const clamp = (place: number): number => Math.min(1, Math.max(0, place));
+  const clamp = (position: number): number => Math.min(1, Math.max(0, position));
   const left = Math.min(clamp(from), clamp(to));
   const right = Math.max(clamp(from), clamp(to));
   const fromMs = Math.floor(startMs + (endMs - startMs) * left);

@@ -20,7 +20,7 @@ export function Overview({
   readonly range: Range | null;
   readonly onRange: (range: Range | null) => void;
 }) {
-  const strip = useRef<HTMLDivElement>(null);
+  const chart = useRef<HTMLDivElement>(null);
   const [drag, setDrag] = useState<{ readonly from: number; readonly to: number } | null>(null);
   const utc = usePreferences((preferences) => preferences.timeFormat === "utc");
   const startMs = Date.parse(summary?.first_timestamp ?? "");
@@ -32,8 +32,8 @@ export function Overview({
   if (summary?.total === 0) return null;
   const buckets = summary?.histogram ?? [];
   const bars = histogramBars(buckets);
-  const place = (event: PointerEvent): number => {
-    const box = strip.current?.getBoundingClientRect();
+  const position = (event: PointerEvent): number => {
+    const box = chart.current?.getBoundingClientRect();
     return box === undefined || box.width === 0 ? 0 : (event.clientX - box.left) / box.width;
   };
   const dragged = drag === null || !known ? null : dragRange(startMs, endMs, drag.from, drag.to);
@@ -42,17 +42,17 @@ export function Overview({
   return (
     <div className={styles["frame"]}>
       <div
-        ref={strip}
+        ref={chart}
         role="img"
         aria-label={`Traffic over time: ${formatCount(summary?.matched ?? 0)} requests${known ? ` in ${formatDuration(endMs - startMs)}` : ""}`}
         className={styles["strip"]}
         onPointerDown={(event) => {
           if (!known || event.button !== 0) return;
           event.currentTarget.setPointerCapture(event.pointerId);
-          setDrag({ from: place(event), to: place(event) });
+          setDrag({ from: position(event), to: position(event) });
         }}
         onPointerMove={(event) => {
-          if (drag !== null) setDrag({ from: drag.from, to: place(event) });
+          if (drag !== null) setDrag({ from: drag.from, to: position(event) });
         }}
         onPointerUp={() => {
           if (drag !== null && known) {

@@ -1,3 +1,7 @@
+import { compileHostPatterns } from "@headworks/host-patterns";
+import { parseQuery } from "@headworks/query-language";
+import { ApiFailure } from "../../../api.ts";
+
 /** Filters that determine the list besides the text. */
 export interface QueryParts {
   readonly q: string;
@@ -106,4 +110,31 @@ export function addTerm(q: string, term: string): string {
   if (text === "") return term;
   if (` ${text} `.includes(` ${term} `)) return text;
   return /\bOR\b/u.test(text) ? `(${text}) ${term}` : `${text} ${term}`;
+}
+
+/** A matcher of focus patterns with the proxy's semantics. Hosts may have a port. */
+export function focusMatcher(patterns: readonly string[]): (host: string) => boolean {
+  const matcher = compileHostPatterns(patterns, "focus");
+  const seen = new Map<string, boolean>();
+  return (host) => {
+    let known = seen.get(host);
+    if (known === undefined) {
+      known = matcher.matches(host.replace(/(?<=^[^:]*|\]):\d+$/u, ""));
+      // Bounds memory for traffic with many random host names.
+      if (seen.size > 5000) seen.clear();
+      seen.set(host, known);
+    }
+    return known;
+  };
+}
+
+/**
+ * Throws the service's error for an invalid query without a request: both use the same parser, and refetches during
+ * traffic would repeat it.
+ */
+export function refuseUnreadable(q: string): void {
+  const parsed = parseQuery(q);
+  if (parsed.ok) return;
+  const { message, start } = parsed.error;
+  throw new ApiFailure(400, "VALIDATION_ERROR", `${message} (at character ${start + 1})`);
 }

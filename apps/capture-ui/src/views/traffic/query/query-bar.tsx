@@ -8,8 +8,7 @@ import { classNames } from "../../../ui/class-names.ts";
 import { Menu, type MenuEntry } from "../../../ui/menu.tsx";
 import { Spinner } from "../../../ui/states.tsx";
 import styles from "./query-bar.module.css";
-import { viewPresets } from "./saved-views.ts";
-import { dropView, rememberQuery, useViews } from "./view-store.ts";
+import { dropView, rememberQuery, useViews, viewPresets } from "./saved-views.ts";
 import { stretches } from "./highlight.ts";
 
 const MOST = 20;

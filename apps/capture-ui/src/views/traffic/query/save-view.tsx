@@ -4,8 +4,7 @@ import { Button } from "../../../ui/button.tsx";
 import { Dialog } from "../../../ui/dialog.tsx";
 import { Field, TextInput } from "../../../ui/field.tsx";
 import { toast } from "../../../ui/toast.tsx";
-import { viewNameProblem } from "./saved-views.ts";
-import { keepView } from "./view-store.ts";
+import { keepView, viewNameProblem } from "./saved-views.ts";
 
 export function SaveViewDialog({ q, onClose }: { readonly q: string; readonly onClose: () => void }) {
   const [name, setName] = useState("");

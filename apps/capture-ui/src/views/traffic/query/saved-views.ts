@@ -1,5 +1,8 @@
+import { create } from "zustand";
+import { persist } from "zustand/middleware";
+
 /** A named query. */
-export interface SavedView {
+interface SavedView {
   readonly name: string;
   readonly q: string;
 }
@@ -62,4 +65,34 @@ export function expandViews(q: string, views: readonly SavedView[], depth = 0): 
     const view = name === undefined ? undefined : views.find((other) => other.name === name);
     return view === undefined ? whole : `(${expandViews(view.q, views, depth + 1)})`;
   });
+}
+
+interface Views {
+  readonly views: readonly SavedView[];
+  readonly history: readonly string[];
+}
+
+/** Saved views and query history, stored in this browser. */
+export const useViews = create<Views>()(
+  persist((): Views => ({ views: [], history: [] }), {
+    name: "weir.views",
+    version: 1,
+    merge: (stored) => {
+      const { views, history } = (stored ?? {}) as { readonly views?: unknown; readonly history?: unknown };
+      return { views: readViews(views), history: readHistory(history) };
+    },
+  }),
+);
+
+export function keepView(view: SavedView): void {
+  useViews.setState(({ views }) => ({ views: saveView(views, view) }));
+}
+
+export function dropView(name: string): void {
+  useViews.setState(({ views }) => ({ views: views.filter((view) => view.name !== name) }));
+}
+
+/** Adds a query to the history. */
+export function rememberQuery(q: string): void {
+  useViews.setState(({ history }) => ({ history: addToHistory(history, q) }));
 }

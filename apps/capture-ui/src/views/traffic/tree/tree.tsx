@@ -9,7 +9,7 @@ import { classNames } from "../../../ui/class-names.ts";
 import { formatBytes, formatCount, formatShare, formatTimeOfDay } from "../../../ui/format.ts";
 import { ErrorState, Spinner } from "../../../ui/states.tsx";
 import { filterOf } from "../../../queries.ts";
-import { refuseUnreadable } from "../query/refuse-unreadable.ts";
+import { refuseUnreadable } from "../query/effective-query.ts";
 import styles from "./tree.module.css";
 
 const MAX_SHOWN = 500;

@@ -10,7 +10,7 @@ function filled(count: number): RowStore {
   return store;
 }
 
-test("a row that is put elsewhere leaves its old place", () => {
+test("a row put at another ordinal leaves its old one", () => {
   const store = filled(3);
   store.put(10, fakeRow(2));
   assert.equal(store.get(2), undefined);
@@ -18,14 +18,14 @@ test("a row that is put elsewhere leaves its old place", () => {
   assert.equal(store.size, 3);
 });
 
-test("a place that is taken over forgets the row that was there", () => {
+test("a row put at a used ordinal replaces the row there", () => {
   const store = filled(2);
   store.put(2, fakeRow(7));
   assert.equal(store.ordinalOf("id-2"), undefined);
   assert.equal(store.size, 2);
 });
 
-test("updates reach known rows only", () => {
+test("updates apply to known rows only", () => {
   const store = filled(2);
   assert.equal(store.update(fakeRow(2, { status_code: 500 })), true);
   assert.equal(store.get(2)?.status_code, 500);
@@ -33,14 +33,14 @@ test("updates reach known rows only", () => {
   assert.equal(store.size, 2);
 });
 
-test("rows below removed ones move up, those above stay", () => {
+test("rows below removed ones move up, rows above stay", () => {
   const store = filled(6);
   assert.deepEqual(store.remove(["id-5", "id-2", "unknown"]), [5, 2]);
   const left = [6, 5, 4, 3, 2, 1].map((ordinal) => store.get(ordinal)?.id);
   assert.deepEqual(left, ["id-6", "id-4", "id-3", "id-1", undefined, undefined]);
 });
 
-test("removing keeps order and both directions of the index, whatever is removed", () => {
+test("removing any rows keeps the order and both directions of the index", () => {
   fc.assert(
     fc.property(fc.uniqueArray(fc.integer({ min: 1, max: 40 }), { maxLength: 40 }), (gone) => {
       const store = filled(40);
@@ -55,7 +55,7 @@ test("removing keeps order and both directions of the index, whatever is removed
   );
 });
 
-test("more rows than it may hold are dropped far from where one looks", () => {
+test("rows above the capacity are dropped farthest from the current position", () => {
   const store = new RowStore(300);
   for (let ordinal = 1; ordinal <= 1000; ordinal += 1) store.put(ordinal, fakeRow(ordinal));
   store.trim(900);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { isKept, isSameDraft, keepDraft, keptDraft, keptNames } from "./kept-drafts.ts";
+import { isKept, isSameDraft, keepDraft, keptDraft, keptNames } from "./stored-draft.ts";
 
 test("Drafts are the same when they say the same, whatever tells their lines apart", () => {
   const lines = (key: number, value: string) => ({ name: "a", headers: [{ key, name: "X", value }] });

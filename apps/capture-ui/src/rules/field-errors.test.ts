@@ -6,7 +6,7 @@ import { fieldErrors } from "./field-errors.ts";
 const known = ["pattern", "upstream_proxy.port", "ignored_domains"];
 const refusal = (details: unknown) => new ApiFailure(400, "VALIDATION_ERROR", "The request is not valid", details);
 
-test("each detail goes to its field, however the service writes the place", () => {
+test("each detail goes to its field, however the service writes the path", () => {
   for (const [path, field] of [
     ["pattern", "pattern"],
     ["body.pattern", "pattern"],
@@ -22,7 +22,7 @@ test("each detail goes to its field, however the service writes the place", () =
   }
 });
 
-test("what belongs to no field is told in general", () => {
+test("errors of no known field are general", () => {
   assert.equal(fieldErrors(refusal([{ path: "other", message: "is wrong" }]), known).general, "other: is wrong");
   assert.equal(fieldErrors(refusal(undefined), known).general, "The request is not valid");
   assert.equal(fieldErrors(refusal([null, { message: 3 }]), known).general, "The request is not valid");

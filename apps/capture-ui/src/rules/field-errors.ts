@@ -1,4 +1,4 @@
-import { ApiFailure, errorText } from "../../api.ts";
+import { ApiFailure, errorText } from "../api.ts";
 
 /** Validation errors of the service by field. */
 export interface FieldErrors {
@@ -8,12 +8,12 @@ export interface FieldErrors {
   readonly general: string | null;
 }
 
+const NO_ERRORS: FieldErrors = { fields: {}, general: null };
+
 /** Assigns validation errors to form fields; `known` are the names in the form. */
 export function fieldErrors(error: unknown, known: readonly string[]): FieldErrors {
-  if (!(error instanceof ApiFailure)) {
-    return { fields: {}, general: error instanceof Error ? error.message : String(error) };
-  }
-  if (error.status === 0) return { fields: {}, general: errorText(error) };
+  if (error === null || error === undefined) return NO_ERRORS;
+  if (!(error instanceof ApiFailure) || error.status === 0) return { fields: {}, general: errorText(error) };
   const fields: Record<string, string> = {};
   const rest: string[] = [];
   const details: readonly unknown[] = Array.isArray(error.details) ? error.details : [];
