@@ -1,7 +1,7 @@
 import type { FeatureName, SliceName } from "@headworks/capture-contract";
 import { probeInterception } from "#api/interception-probe.ts";
 import type { Interceptor, Observer } from "#exchange/phases.ts";
-import type { ProbeRoute } from "#exchange/route-probe.ts";
+import type { ProbeRoute } from "#exchange/outgoing.ts";
 import { createRuleBundles } from "#portable/rule-bundles.ts";
 import type { OpenSessionProxy, PortableRules, SliceHost, SliceTask } from "./slice.ts";
 import { createAutosaveSlice } from "./slices/autosave/autosave.slice.ts";

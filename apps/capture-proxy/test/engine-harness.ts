@@ -12,11 +12,11 @@ import type { Interceptor, Observer } from "#exchange/phases.ts";
 import { Pipeline } from "#exchange/pipeline.ts";
 import { Dialer } from "#upstream/dial.ts";
 import { IdleOrigins } from "#upstream/idle-origins.ts";
-import { OwnListeners } from "#upstream/own-listeners.ts";
-import type { ProxyAddress } from "#upstream/proxy-address.ts";
+import { OwnListeners } from "#upstream/loop-detector.ts";
+import type { ProxyAddress } from "#upstream/proxy-failure.ts";
 import { ProxyRoutes } from "#upstream/proxy-route.ts";
 import type { ProxyChoices } from "#upstream/proxy-route.ts";
-import { newViaPseudonym } from "#upstream/via-pseudonym.ts";
+import { newViaPseudonym } from "#upstream/origin-fields.ts";
 import { UpstreamTrust } from "#upstream/trust.ts";
 
 /** The data path alone: real sockets, no store, no API; finished exchanges are kept for the test to look at. */

@@ -14,8 +14,7 @@ import {
   type RawServer,
 } from "@headworks/testkit";
 import { newGauges } from "#exchange/gauges.ts";
-import { ConnectionHistory } from "#upstream/connection-history.ts";
-import { IdleOrigins, machineOf } from "#upstream/idle-origins.ts";
+import { ConnectionHistory, IdleOrigins, machineOf } from "#upstream/idle-origins.ts";
 import { startEngine } from "./engine-harness.ts";
 import type { Engine, EngineOptions } from "./engine-harness.ts";
 

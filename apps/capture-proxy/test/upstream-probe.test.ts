@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { startOrigin } from "@headworks/testkit";
 import { CertificateAuthority } from "@headworks/tls-authority";
-import type { ProbeRequest, ProbeResult } from "#exchange/route-probe.ts";
+import type { ProbeRequest, ProbeResult } from "#exchange/outgoing.ts";
 import { probeRoute } from "#upstream/route-probe.ts";
 import { startEngine } from "./engine-harness.ts";
 import { startHttpProxy, startSocksProxy } from "./proxy-peer.ts";

@@ -7,7 +7,7 @@ import { CertificateAuthority } from "@headworks/tls-authority";
 import { InternalClient } from "#connection/internal-client.ts";
 import { stageTimings } from "#exchange/exchange.ts";
 import type { ExchangeView } from "#exchange/exchange.ts";
-import type { ProxyAddress } from "#upstream/proxy-address.ts";
+import type { ProxyAddress } from "#upstream/proxy-failure.ts";
 import type { ProxyChoices } from "#upstream/proxy-route.ts";
 import { startEngine } from "./engine-harness.ts";
 import type { Engine, EngineOptions } from "./engine-harness.ts";

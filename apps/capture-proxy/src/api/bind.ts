@@ -4,8 +4,7 @@ import { compileRequestValidator } from "@headworks/contract-kit/server";
 import type { RequestValidator } from "@headworks/contract-kit/server";
 import { ApiError, validationError } from "./api-error.ts";
 import type { ErrorDetail } from "./api-error.ts";
-import { authorize } from "./authorize.ts";
-import type { Identify } from "./authorize.ts";
+import { authorize, type Identify } from "./gate.ts";
 import { announcesBody, mediaType, readJsonBody, refuseCoding } from "./read-body.ts";
 import type { BodySource } from "./read-body.ts";
 

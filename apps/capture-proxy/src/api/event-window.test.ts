@@ -1,6 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { TrafficEvent } from "@headworks/capture-contract";
+import { WebSocket } from "ws";
+import type { ServerMessage, TrafficEvent } from "@headworks/capture-contract";
+import { waitUntil } from "@headworks/testkit";
+import { sampleFrame } from "#storage/read/sample-exchange.ts";
+import type { FrameRecord } from "#storage/streams/stream-store.ts";
+import { type ApiRig, startApi } from "../../test/api-rig.ts";
 import { row } from "../../test/rows.ts";
 import { coalesce } from "./events.ts";
 
@@ -32,4 +37,92 @@ test("a window comes down to one event for each entry, in order, with the latest
     ["last count only, at its place", [count(1), added("a"), count(2)], [added("a"), count(2)]],
   ];
   for (const [what, events, expected] of table) assert.deepEqual(coalesce(events), expected, what);
+});
+
+interface Listener extends AsyncDisposable {
+  readonly messages: ServerMessage[];
+  readonly webSocket: WebSocket;
+}
+
+async function listen(api: ApiRig, channels: readonly string[], path = "/ws"): Promise<Listener> {
+  const webSocket = new WebSocket(`ws://127.0.0.1:${api.port}${path}`);
+  const messages: ServerMessage[] = [];
+  webSocket.on("message", (data) => {
+    const parsed = JSON.parse((data as Buffer).toString()) as ServerMessage | ServerMessage[];
+    messages.push(...(Array.isArray(parsed) ? parsed : [parsed]));
+  });
+  await waitUntil(() => messages.length === 2);
+  webSocket.send(JSON.stringify({ type: "Subscribe", data: { channels } }));
+  webSocket.send("ping");
+  await waitUntil(() => messages.length === 3);
+  messages.length = 0;
+  return {
+    messages,
+    webSocket,
+    [Symbol.asyncDispose]: async () => {
+      webSocket.terminate();
+      await waitUntil(() => webSocket.readyState === webSocket.CLOSED);
+    },
+  };
+}
+
+const STREAM = { id: "0193-stream", kind: "websocket" } as const;
+
+const frame = (text: string, change: Partial<FrameRecord> = {}): FrameRecord =>
+  sampleFrame(text, { direction: "receive", wireBytes: Buffer.byteLength(text) + 2, ...change });
+
+test("frames reach those who subscribed to them, within a flush, and nobody else", async () => {
+  await using api = await startApi();
+  await using watching = await listen(api, ["frames"]);
+  await using batched = await listen(api, ["frames", "changes"], "/ws?batch=1");
+  await using other = await listen(api, ["changes"]);
+  api.events.frame(STREAM, 1, frame("ü".repeat(1200), { effect: "modified", attributes: { id: "7" } }));
+  api.events.frame(STREAM, 2, frame("\u0000", { type: "binary", direction: "send", opcode: 2 }));
+  await api.clock.advance(50);
+  await waitUntil(() => watching.messages.length === 2 && batched.messages.length === 2);
+  const expected: ServerMessage = {
+    type: "Frame",
+    data: {
+      stream_id: "0193-stream",
+      ordinal: 1,
+      kind: "websocket",
+      direction: "receive",
+      type: "text",
+      size: 2400,
+      text: "ü".repeat(1000),
+      timestamp: "2025-11-21T04:40:00.000Z",
+      effect: "modified",
+      attributes: { id: "7" },
+    },
+  };
+  assert.deepEqual(watching.messages[0], expected);
+  assert.deepEqual(batched.messages[0], expected);
+  const [, second] = watching.messages;
+  assert.deepEqual(second?.type === "Frame" && [second.data.text, second.data.size], [null, 1]);
+  assert.deepEqual(other.messages, []);
+});
+
+test("of a flood only so much is told at a time, and how much was left out", async () => {
+  await using api = await startApi();
+  await using watching = await listen(api, ["frames"]);
+  for (let index = 1; index <= 4100; index += 1) api.events.frame(STREAM, index, frame(String(index)));
+  await api.clock.advance(50);
+  await waitUntil(() => watching.messages.length === 4001);
+  assert.deepEqual(watching.messages.at(-1), { type: "Resync", data: { missed: 100, channel: "frames" } });
+});
+
+test("who has left or asks for something else gets no more frames", async () => {
+  await using api = await startApi();
+  await using watching = await listen(api, ["frames"]);
+  watching.webSocket.send(JSON.stringify({ type: "Subscribe", data: { channels: [] } }));
+  watching.webSocket.send("ping");
+  await waitUntil(() => watching.messages.length === 1);
+  api.events.frame(STREAM, 1, frame("unseen"));
+  await api.clock.advance(50);
+  watching.webSocket.send("ping");
+  await waitUntil(() => watching.messages.length === 2);
+  assert.deepEqual(
+    watching.messages.map(({ type }) => type),
+    ["Pong", "Pong"],
+  );
 });

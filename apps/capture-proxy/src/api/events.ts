@@ -18,12 +18,18 @@ import type { Clock, EventSink, RunTask, TaskResult, TaskStart } from "#slice.ts
 import type { FrameListener } from "#storage/streams/stream-store.ts";
 import { ApiError, validationError } from "./api-error.ts";
 import { parseSearch } from "./bind.ts";
-import { type ClientParts, EventClient, type Flush, INITIAL_ROWS, type LatestRows } from "./event-client.ts";
-import { compileEventFilter } from "./event-filter.ts";
+import {
+  type ClientParts,
+  compileEventFilter,
+  EventClient,
+  type Flush,
+  INITIAL_ROWS,
+  type LatestRows,
+  textFrames,
+} from "./event-client.ts";
 import { FrameFeed } from "./frame-feed.ts";
 import { SECURITY_FIELDS } from "./gate.ts";
 import { errorResponse, type ErrorResponse, rawResponse, refusalResponse } from "./respond-error.ts";
-import { textFrames } from "./text-frame.ts";
 
 /** Twenty flushes a second: below what an eye notices, and each costs one write for each client. */
 const FLUSH_MS = 50;

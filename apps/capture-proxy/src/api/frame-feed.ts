@@ -2,8 +2,7 @@ import { closeText } from "@headworks/websocket";
 import type { FrameEvent, ServerMessage } from "@headworks/capture-contract";
 import type { Clock } from "#slice.ts";
 import type { FrameListener, FrameRecord } from "#storage/streams/stream-store.ts";
-import type { EventClient } from "./event-client.ts";
-import { textFrames } from "./text-frame.ts";
+import { type EventClient, textFrames } from "./event-client.ts";
 
 /** Twenty flushes a second, as for traffic. */
 const FLUSH_MS = 50;

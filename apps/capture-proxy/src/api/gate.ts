@@ -1,3 +1,5 @@
+import type { ErrorCode } from "@headworks/capture-contract";
+import type { Access } from "@headworks/contract-kit";
 import {
   canonicalHost,
   compileHostPatterns,
@@ -6,7 +8,6 @@ import {
   parseAddress,
   parseHostPort,
 } from "@headworks/host-patterns";
-import type { ErrorCode } from "@headworks/capture-contract";
 
 /** What the gate looks at. Everything in it was sent by the other side except `localAddress`. */
 export interface GateRequest {
@@ -146,3 +147,50 @@ export const SECURITY_FIELDS: Readonly<Record<string, string>> = {
   "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
   "Cache-Control": "no-store",
 };
+
+/** The caller. `scopes` are `resource:permission` texts, with `*` for either part. */
+export interface Principal {
+  readonly name: string;
+  readonly scopes: readonly string[];
+}
+
+/** Gives the caller of a request, or undefined when it shows no credentials. Throws ApiError for bad ones. */
+export type Identify = (
+  headers: Readonly<Record<string, string | string[] | undefined>>,
+) => Promise<Principal | undefined> | Principal | undefined;
+
+/** The caller of every request while authentication is off. */
+export const LOCAL_ADMIN: Principal = { name: "local", scopes: ["*:*"] };
+
+type Authorization = "allowed" | "unauthenticated" | "forbidden";
+
+/** Whether a caller may run an operation, from the operation's `access` and the caller's scopes alone. */
+export function authorize(access: Access, principal: Principal | undefined): Authorization {
+  if (access === "public") return "allowed";
+  if (principal === undefined) return "unauthenticated";
+  const [resource = "", permission = ""] = access.split(":");
+  return principal.scopes.some((scope) => covers(scope, resource, permission)) ? "allowed" : "forbidden";
+}
+
+function covers(scope: string, resource: string, permission: string): boolean {
+  const [ofResource, ofPermission, ...rest] = scope.split(":");
+  return (
+    rest.length === 0 &&
+    (ofResource === "*" || ofResource === resource) &&
+    (ofPermission === "*" || ofPermission === permission)
+  );
+}
+
+/**
+ * Why an API on this address must not start, or undefined when it may: without authentication everybody who
+ * reaches the address reads the captured passwords. `isInsecureAllowed` is `--insecure-api`.
+ */
+export function apiExposureProblem(options: {
+  readonly apiHost: string;
+  readonly isAuthenticated: boolean;
+  readonly isInsecureAllowed: boolean;
+}): string | undefined {
+  const { apiHost, isAuthenticated, isInsecureAllowed } = options;
+  if (isAuthenticated || isInsecureAllowed || apiHost === "localhost" || isLoopback(apiHost)) return undefined;
+  return `The API would be open to everybody who can reach ${apiHost}: bind it to 127.0.0.1 (--api-host), or pass --insecure-api if the network is trusted`;
+}

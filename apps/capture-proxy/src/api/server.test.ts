@@ -10,7 +10,7 @@ import fc from "fast-check";
 import { startApi } from "../../test/api-rig.ts";
 import type { ApiRig } from "../../test/api-rig.ts";
 import { ApiError, notFound } from "./api-error.ts";
-import type { Principal } from "./authorize.ts";
+import type { Principal } from "./gate.ts";
 
 const things = {
   things: defineOperations({

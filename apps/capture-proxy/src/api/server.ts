@@ -12,15 +12,13 @@ import { NO_ROUTE_COMPILERS } from "@headworks/contract-kit/server";
 import { hostPortText } from "@headworks/host-patterns";
 import type { SettingsStore } from "#settings/settings.ts";
 import { ApiError } from "./api-error.ts";
-import { type Identify, LOCAL_ADMIN } from "./authorize.ts";
+import { compileGate, type Gate, type Identify, isApiPath, LOCAL_ADMIN, pathOf } from "./gate.ts";
 import { type AnyHandler, bindOperation, type BoundResponse } from "./bind.ts";
 import { renderApiDocs } from "./docs-page.ts";
 import type { EventHub } from "./events.ts";
-import { compileGate, type Gate, isApiPath, pathOf } from "./gate.ts";
-import { createGatedServer, MAX_TARGET_BYTES } from "./gated-server.ts";
+import { beforeRest, bodyOf, createGatedServer, MAX_TARGET_BYTES } from "./gated-server.ts";
 import { announcesBody } from "./read-body.ts";
 import { errorResponse, type ErrorResponse, refusalResponse } from "./respond-error.ts";
-import { beforeRest, bodyOf } from "./rest-of-body.ts";
 
 const DOCUMENT: UiResponse = { kind: "file", path: "index.html", cacheControl: "no-cache" };
 

@@ -1,17 +1,17 @@
 import { BodyCapture } from "#exchange/body.ts";
-import { newExchangeId } from "#exchange/exchange-id.ts";
-import { exchangeUrl } from "#exchange/exchange.ts";
-import type {
-  ClientFacts,
-  Content,
-  Exchange,
-  ExchangeState,
-  Moments,
-  Original,
-  RequestMessage,
-  ResponseMessage,
-  TraceStep,
-  UpstreamTlsFacts,
+import {
+  type ClientFacts,
+  type Content,
+  type Exchange,
+  type ExchangeState,
+  exchangeUrl,
+  type Moments,
+  newExchangeId,
+  type Original,
+  type RequestMessage,
+  type ResponseMessage,
+  type TraceStep,
+  type UpstreamTlsFacts,
 } from "#exchange/exchange.ts";
 import type { ThrottledPace } from "#exchange/bandwidth-limiter.ts";
 import type { OpenTap } from "./message-tap.ts";

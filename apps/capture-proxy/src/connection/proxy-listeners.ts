@@ -1,5 +1,5 @@
 import { hostPortText } from "@headworks/host-patterns";
-import type { OwnListeners } from "#upstream/own-listeners.ts";
+import type { OwnListeners } from "#upstream/loop-detector.ts";
 import { MAX_SOCKS5_CLIENTS, ProxyListener, serveHttp, serveHttpOrSocks5, serveSocks5 } from "./listener.ts";
 import type { ServeClient } from "./listener.ts";
 import type { ProxyServices } from "./proxy-services.ts";

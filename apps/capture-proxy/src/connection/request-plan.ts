@@ -5,7 +5,7 @@ import type { RequestHead } from "@headworks/http1";
 import type { RequestMessage, Scheme } from "#exchange/exchange.ts";
 import type { SyntheticResponse } from "#exchange/phases.ts";
 import type { Destination } from "#upstream/dial.ts";
-import { LOOP_DETECTED, hasPassed, viaOf } from "#upstream/via-pseudonym.ts";
+import { hasPassed, LOOP_DETECTED, viaOf } from "#upstream/origin-fields.ts";
 import type { Failure } from "#exchange/failure.ts";
 import { MAGIC_HOST } from "./proxy-services.ts";
 import type { ProxyServices } from "./proxy-services.ts";

@@ -1,9 +1,7 @@
 // Also tests exchange-id.ts and failure.ts.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newExchangeId } from "./exchange-id.ts";
-import { exchangeUrl, newMoments, stageTimings } from "./exchange.ts";
-import type { RequestMessage, Scheme } from "./exchange.ts";
+import { exchangeUrl, newExchangeId, newMoments, type RequestMessage, type Scheme, stageTimings } from "./exchange.ts";
 import { failureStatus } from "./failure.ts";
 import type { FailureCode } from "./failure.ts";
 

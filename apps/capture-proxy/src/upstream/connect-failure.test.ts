@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { brokenConnection, connectFailure, tlsFailure } from "./connect-failure.ts";
-import { OwnListeners } from "./own-listeners.ts";
+import { OwnListeners } from "./loop-detector.ts";
 
 const error = (code: string): NodeJS.ErrnoException => Object.assign(new Error(code), { code });
 

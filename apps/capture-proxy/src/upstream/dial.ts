@@ -1,13 +1,10 @@
 import { newMoments } from "#exchange/exchange.ts";
 import type { Moments } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
-import type { AttemptRequest } from "./attempt.ts";
-import { LOOP, LoopDetector } from "./loop-detector.ts";
+import { type AttemptRequest, DirectAttempt, ProxyAttempt } from "./attempt.ts";
+import { LOOP, LoopDetector, type OwnListeners } from "./loop-detector.ts";
 import { ONLY_HTTP1 } from "./destination.ts";
 import type { ApplicationProtocol, Destination, DialResult } from "./destination.ts";
-import { DirectAttempt } from "./direct-attempt.ts";
-import type { OwnListeners } from "./own-listeners.ts";
-import { ProxyAttempt } from "./proxy-attempt.ts";
 import type { ProxyRoutes, Route } from "./proxy-route.ts";
 import type { UpstreamTrust } from "./trust.ts";
 

@@ -20,15 +20,12 @@ import { BatchedWriter, SharedBytes, shareReadBuffer, trackExternalMemory } from
 import type { UpstreamTlsFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import { brokenConnection, clientCertificateNote } from "./connect-failure.ts";
-import type { ConnectionHistory } from "./connection-history.ts";
+import type { ConnectionHistory } from "./idle-origins.ts";
 import { type Destination, type Dialled, ownDestination } from "./destination.ts";
-import { requestFields } from "./origin-fields.ts";
+import { removeOurMembers, requestFields } from "./origin-fields.ts";
 import type { HeadLimits, Origin, OriginRequest, ResponseHandler } from "./origin.ts";
-import { proxyText } from "./proxy-address.ts";
-import { capitalized, proxyFailure } from "./proxy-failure.ts";
-import type { Forwarding } from "./proxy-route.ts";
-import { unauthorizedProxy } from "./via-http.ts";
-import { removeOurMembers } from "./via-pseudonym.ts";
+import { capitalized, proxyFailure, proxyText } from "./proxy-failure.ts";
+import { type Forwarding, unauthorizedProxy } from "./proxy-route.ts";
 
 /**
  * One HTTP/1.1 connection to an origin or a forwarding proxy, with one exchange at a time; responses are parsed

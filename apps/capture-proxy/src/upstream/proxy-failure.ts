@@ -1,8 +1,31 @@
+import { hostPortText } from "@headworks/host-patterns";
 import type { UpstreamTlsFacts } from "#exchange/exchange.ts";
 import type { Failure, FailureCode, FailureStage } from "#exchange/failure.ts";
 import { connectFailure, tlsFailure } from "./connect-failure.ts";
-import { proxyText } from "./proxy-address.ts";
-import type { ProxyAddress } from "./proxy-address.ts";
+
+type ProxyProtocol = "http" | "https" | "socks5";
+
+export interface ProxyAddress {
+  readonly protocol: ProxyProtocol;
+  /** Name or address without brackets. */
+  readonly host: string;
+  readonly port: number;
+}
+
+export interface ProxyCredentials {
+  readonly username: string;
+  readonly password: string;
+}
+
+/** The proxy's URL for messages, without credentials. */
+export function proxyText({ protocol, host, port }: ProxyAddress): string {
+  return `the upstream proxy ${protocol}://${hostPortText(host, port)}`;
+}
+
+/** The value of Proxy-Authorization (RFC 7617, UTF-8). */
+export function basicCredentials({ username, password }: ProxyCredentials): string {
+  return `Basic ${Buffer.from(`${username}:${password}`, "utf8").toString("base64")}`;
+}
 
 /** The step of connecting through the upstream proxy. */
 export type ProxyStep = "resolve" | "connect" | "tls" | "handshake";

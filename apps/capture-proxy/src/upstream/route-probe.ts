@@ -3,7 +3,7 @@ import { NO_BODY } from "@headworks/http1";
 import { newMoments } from "#exchange/exchange.ts";
 import type { Moments } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
-import type { ProbeRequest, ProbeResult, ProbeStep } from "#exchange/route-probe.ts";
+import type { ProbeRequest, ProbeResult, ProbeStep } from "#exchange/outgoing.ts";
 import type { Destination, Dialled } from "./destination.ts";
 import type { Dialer } from "./dial.ts";
 import { OriginConnection } from "./origin-connection.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { UpstreamTestResult } from "@headworks/capture-contract";
-import type { ProbeRequest, ProbeResult } from "#exchange/route-probe.ts";
+import type { ProbeRequest, ProbeResult } from "#exchange/outgoing.ts";
 import { startApi } from "../../../test/api-rig.ts";
 import { createUpstreamSlice, readTarget } from "./upstream.slice.ts";
 

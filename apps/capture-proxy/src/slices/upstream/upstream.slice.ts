@@ -2,7 +2,7 @@ import type { Settings, UpstreamTest, UpstreamTestResult, upstreamOperations } f
 import type { Handlers } from "@headworks/contract-kit";
 import { hostPortText, parseHostPort } from "@headworks/host-patterns";
 import { ApiError, validationError } from "#api/api-error.ts";
-import type { ProbeRequest, ProbeResult, ProbeRoute } from "#exchange/route-probe.ts";
+import type { ProbeRequest, ProbeResult, ProbeRoute } from "#exchange/outgoing.ts";
 import type { Slice, SliceHost } from "#slice.ts";
 
 const DEFAULT_TARGET = "https://example.com/";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { LookupAddress } from "node:dns";
 import { test } from "node:test";
-import { NameCache } from "./socket-openers.ts";
+import { NameCache } from "./attempt.ts";
 
 interface Rig {
   readonly cache: NameCache;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { rawClient, startOrigin } from "@headworks/testkit";
-import { discardRest } from "./rest-of-body.ts";
+import { discardRest } from "./gated-server.ts";
 
 test("a client that sends on and on behind its answer is cut off", async () => {
   await using server = await startOrigin({

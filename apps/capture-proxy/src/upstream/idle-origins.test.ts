@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ConnectionHistory } from "./connection-history.ts";
-import type { SharedResponse, SharedRequest } from "./connection-history.ts";
+import { ConnectionHistory, type SharedRequest, type SharedResponse } from "./idle-origins.ts";
 
 const request = (changes: Partial<SharedRequest> = {}, ...more: string[]): SharedRequest => ({
   method: "GET",

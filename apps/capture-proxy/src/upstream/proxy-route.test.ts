@@ -1,8 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { HandshakeStep } from "./tunnel-handshake.ts";
-import { HttpConnect } from "./via-http.ts";
-import type { ConnectFields } from "./via-http.ts";
+import { type ConnectFields, type HandshakeStep, HttpConnect } from "./proxy-route.ts";
 
 const PROXY = { protocol: "http", host: "proxy.test", port: 3128 } as const;
 
