@@ -4,7 +4,7 @@ import { replyBytes, Socks5ServerHandshake } from "@headworks/socks5";
 import type { ReplyCode, Socks5Credentials, Socks5Place } from "@headworks/socks5";
 import { startRawServer } from "@headworks/testkit";
 import type { RawConnection, RawServer } from "@headworks/testkit";
-import { addressOfOctets } from "#upstream/socks5-host.ts";
+import { addressOfOctets } from "#upstream/proxy-route.ts";
 
 /** What an upstream proxy of a test was asked for. */
 export interface AskedProxy extends RawServer {

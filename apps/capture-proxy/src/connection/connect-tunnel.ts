@@ -6,7 +6,7 @@ import type { ThrottledPace } from "#exchange/bandwidth-limiter.ts";
 import { type ClientFacts, type HttpVersion, type Moments, newMoments } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import type { Refusal, Target, Verdict } from "#exchange/phases.ts";
-import { ALL_PROTOCOLS, type Destination, type Dialled, ONLY_HTTP1 } from "#upstream/dial.ts";
+import { ALL_PROTOCOLS, type Destination, type Dialled, ONLY_HTTP1 } from "#upstream/destination.ts";
 import { hasPassed, LOOP_DETECTED, viaOf } from "#upstream/origin-fields.ts";
 import { internalFailure, invalidRequest } from "./client-failures.ts";
 import type { ClientHello } from "./client-hello.ts";

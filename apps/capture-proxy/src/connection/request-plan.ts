@@ -4,7 +4,7 @@ import { asciiTarget, fieldValue, hasField, removeField, setField } from "@headw
 import type { RequestHead } from "@headworks/http1";
 import type { RequestMessage, Scheme } from "#exchange/exchange.ts";
 import type { SyntheticResponse } from "#exchange/phases.ts";
-import type { Destination } from "#upstream/dial.ts";
+import type { Destination } from "#upstream/destination.ts";
 import { hasPassed, LOOP_DETECTED, viaOf } from "#upstream/origin-fields.ts";
 import type { Failure } from "#exchange/failure.ts";
 import { MAGIC_HOST } from "./proxy-services.ts";

@@ -16,8 +16,8 @@ import {
 import type { ClientFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import type { Target, Verdict } from "#exchange/phases.ts";
-import type { Dialled } from "#upstream/dial.ts";
-import { addressOfOctets, socks5Host } from "#upstream/socks5-host.ts";
+import type { Dialled } from "#upstream/destination.ts";
+import { addressOfOctets, socks5Host } from "#upstream/proxy-route.ts";
 import { whenDecided } from "./later-verdict.ts";
 import type { ProxyServices } from "./proxy-services.ts";
 import { relay } from "./relay.ts";

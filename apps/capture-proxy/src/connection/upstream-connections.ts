@@ -1,8 +1,8 @@
 import type { Moments } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import { ConnectionHistory, machineOf, type SharedRequest } from "#upstream/idle-origins.ts";
-import { ALL_PROTOCOLS, isSamePlace, ONLY_HTTP1 } from "#upstream/dial.ts";
-import type { ApplicationProtocol, Destination, Dialled } from "#upstream/dial.ts";
+import { ALL_PROTOCOLS, isSamePlace, ONLY_HTTP1 } from "#upstream/destination.ts";
+import type { ApplicationProtocol, Destination, Dialled } from "#upstream/destination.ts";
 import { OriginConnection } from "#upstream/origin-connection.ts";
 import { OriginSession } from "#upstream/origin-session.ts";
 import type { SessionEvents } from "#upstream/origin-session.ts";

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type ConnectFields, type HandshakeStep, HttpConnect } from "./proxy-route.ts";
+import fc from "fast-check";
+import { formatAddress, parseAddress } from "@headworks/host-patterns";
+import { addressOfOctets, type ConnectFields, type HandshakeStep, HttpConnect, socks5Host } from "./proxy-route.ts";
 
 const PROXY = { protocol: "http", host: "proxy.test", port: 3128 } as const;
 
@@ -36,4 +38,19 @@ test("what a proxy says is told in printable characters, and not at any length",
   assert.ok(step.kind === "failed");
   assert.ok(!/[^\x20-\x7e]/.test(step.failure.message), step.failure.message);
   assert.ok(step.failure.message.length < 200, step.failure.message);
+});
+
+test("addresses go as octets and come back in canonical text; all else goes by name", () => {
+  fc.assert(
+    fc.property(fc.oneof(fc.ipV4(), fc.ipV6()), (text) => {
+      const host = socks5Host(text);
+      const address = parseAddress(text);
+      assert.ok(host.kind !== "name" && address);
+      assert.equal(host.octets.length, host.kind === "ipv4" ? 4 : 16);
+      assert.equal(addressOfOctets(host.octets), formatAddress(address));
+    }),
+  );
+  assert.deepEqual(socks5Host("127.0.0.1"), { kind: "ipv4", octets: Uint8Array.of(127, 0, 0, 1) });
+  assert.deepEqual(socks5Host("127.1"), { kind: "name", name: "127.1" });
+  assert.deepEqual(socks5Host("origin.test"), { kind: "name", name: "origin.test" });
 });
