@@ -1,8 +1,7 @@
 import { pino } from "pino";
 import { CertificateAuthority } from "@headworks/tls-authority";
 import { DeadlineSweep } from "@headworks/sockets";
-import { CertificateRefusals } from "#connection/certificate-refusals.ts";
-import { LeafContexts } from "#connection/leaf-contexts.ts";
+import { CertificateRefusals, LeafContexts } from "#connection/client-tls.ts";
 import { ProxyListener } from "#connection/listener.ts";
 import type { ProxyServices, TrafficPolicy } from "#connection/proxy-services.ts";
 import type { BodySpool } from "#exchange/body.ts";

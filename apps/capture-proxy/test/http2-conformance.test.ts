@@ -12,7 +12,7 @@ import {
   section,
 } from "@headworks/testkit";
 import type { Http2Case } from "@headworks/testkit";
-import { MAX_CONCURRENT_STREAMS } from "#connection/http2-limits.ts";
+import { MAX_CONCURRENT_STREAMS } from "#connection/http2-connection.ts";
 import type { Engine } from "./engine-harness.ts";
 import { http2Engine, secureTunnelTo, startVersioned, tunnelTo } from "./http2-rig.ts";
 import type { VersionedOrigin } from "./http2-rig.ts";

@@ -1,5 +1,5 @@
 import { ProxyListener, serveSocks5 } from "#connection/listener.ts";
-import { credentialsCheck } from "#connection/socks5-credentials.ts";
+import { credentialsCheck } from "#connection/socks5-connection.ts";
 import { startEngine } from "./engine-harness.ts";
 import type { Engine, EngineOptions } from "./engine-harness.ts";
 

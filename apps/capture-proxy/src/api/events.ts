@@ -2,7 +2,17 @@ import { randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { type RawData, type WebSocket, WebSocketServer } from "ws";
-import { type ChangeTopic, ClientMessage, type FrameEvent, type Notice, type ServerMessage, SubscribeFilter, type TaskProgress, type TrafficEvent, type TrafficSnapshot } from "@headworks/capture-contract";
+import {
+  type ChangeTopic,
+  ClientMessage,
+  type FrameEvent,
+  type Notice,
+  type ServerMessage,
+  SubscribeFilter,
+  type TaskProgress,
+  type TrafficEvent,
+  type TrafficSnapshot,
+} from "@headworks/capture-contract";
 import { oneOf, strictObject, Type } from "@headworks/contract-kit";
 import { compileValueValidator } from "@headworks/contract-kit/server";
 import { closeText } from "@headworks/websocket";
@@ -10,7 +20,15 @@ import type { Clock, EventSink, RunTask, TaskResult, TaskStart } from "#slice.ts
 import type { FrameListener, FrameRecord } from "#storage/streams/stream-store.ts";
 import { ApiError, validationError } from "./api-error.ts";
 import { parseSearch } from "./bind.ts";
-import { type ClientParts, compileEventFilter, EventClient, type Flush, INITIAL_ROWS, type LatestRows, textFrames } from "./event-client.ts";
+import {
+  type ClientParts,
+  compileEventFilter,
+  EventClient,
+  type Flush,
+  INITIAL_ROWS,
+  type LatestRows,
+  textFrames,
+} from "./event-client.ts";
 import { SECURITY_FIELDS } from "./gate.ts";
 import { errorResponse, type ErrorResponse, rawResponse, refusalResponse } from "./respond-error.ts";
 

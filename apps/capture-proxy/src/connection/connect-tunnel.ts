@@ -8,20 +8,16 @@ import type { Failure } from "#exchange/failure.ts";
 import type { Refusal, Target, Verdict } from "#exchange/phases.ts";
 import { ALL_PROTOCOLS, type Destination, type Dialled, ONLY_HTTP1 } from "#upstream/destination.ts";
 import { hasPassed, LOOP_DETECTED, viaOf } from "#upstream/origin-fields.ts";
-import { internalFailure, invalidRequest } from "./client-failures.ts";
-import type { ClientHello } from "./client-hello.ts";
-import { detectProtocol } from "./detect.ts";
-import { failureResponse } from "./failure-page.ts";
+import { failureResponse, internalFailure, invalidRequest } from "./client-failures.ts";
+import { type ClientHello, detectProtocol } from "./detect.ts";
 import { HttpConnection } from "./http-connection.ts";
 import { Http2Connection } from "./http2-connection.ts";
-import { whenDecided } from "./later-verdict.ts";
+import { whenDecided } from "#exchange/pipeline.ts";
 import { MAGIC_HOST, type ProxyServices } from "./proxy-services.ts";
 import { relay } from "./relay.ts";
-import type { TunnelBase } from "./request-plan.ts";
-import { parseConnectTarget, shownTarget } from "./target.ts";
-import { terminateTls } from "./tls-handshake.ts";
-import type { ConnectHead, ConnectionHandle, TunnelClient } from "./tunnel-client.ts";
-import { TunnelExchange } from "./tunnel-exchange.ts";
+import { parseConnectTarget, shownTarget, type TunnelBase } from "./request-plan.ts";
+import { terminateTls } from "./client-tls.ts";
+import { type ConnectHead, type ConnectionHandle, type TunnelClient, TunnelExchange } from "./tunnel-exchange.ts";
 
 /** A client silent for this long may be waiting for a server-first protocol such as SMTP or SSH. */
 const SILENCE_MS = 500;

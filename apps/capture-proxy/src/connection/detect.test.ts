@@ -5,9 +5,7 @@ import type { AddressInfo, Socket } from "node:net";
 import { test } from "node:test";
 import { connect } from "node:tls";
 import fc from "fast-check";
-import { readClientHello } from "./client-hello.ts";
-import type { HelloBeginning } from "./client-hello.ts";
-import { detectProtocol, isForeignToHttp1 } from "./detect.ts";
+import { detectProtocol, type HelloBeginning, isForeignToHttp1, readClientHello } from "./detect.ts";
 
 /** The first bytes a real TLS client sends. */
 async function recordHello(options: { servername?: string; ALPNProtocols?: string[] }): Promise<Buffer> {

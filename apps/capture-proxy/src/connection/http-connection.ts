@@ -15,6 +15,9 @@ import {
   responseHeadText,
   CHUNK_END,
   chunkPrefix,
+  type ResponseStart,
+  setFraming,
+  withoutHopByHop,
 } from "@headworks/http1";
 import { beginsAsHttp2 } from "@headworks/http2";
 import {
@@ -30,16 +33,12 @@ import {
 } from "@headworks/sockets";
 import type { ClientFacts, ResponseMessage } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
-import { CLIENT_GONE, internalFailure, invalidRequest, stalled } from "./client-failures.ts";
+import { CLIENT_GONE, failureResponse, internalFailure, invalidRequest, stalled } from "./client-failures.ts";
 import { isForeignToHttp1 } from "./detect.ts";
-import type { ClientSocket, ExchangeClient } from "./exchange-client.ts";
-import { failureResponse } from "./failure-page.ts";
-import { responseFields, switchFields } from "./forwarded-fields.ts";
-import { HttpExchange } from "./http-exchange.ts";
+import { type ClientSocket, type ExchangeClient, HttpExchange } from "./http-exchange.ts";
 import type { ProxyServices } from "./proxy-services.ts";
-import { refusedRequest } from "./refused-request.ts";
 import { relay } from "./relay.ts";
-import { planRequest, type TunnelBase } from "./request-plan.ts";
+import { planRequest, refusedRequest, type TunnelBase } from "./request-plan.ts";
 import { UpstreamConnections } from "./upstream-connections.ts";
 
 /** Writes the responses of one client connection in order, framed for the client's HTTP version. */
@@ -377,8 +376,8 @@ export class HttpConnection implements ExchangeClient, Timed {
     this.touch();
     // A client that is paused by backpressure or awaits a 100 is not the slow side.
     const isAwaited = exchange.isReceiving && !this.#reader.isPaused && !this.#state.isAwaitingContinue;
-    const waitsFor = this.#socket.writableNeedDrain ? "answer-taken" : isAwaited ? "body" : "origin";
-    exchange.fail(stalled(exchange, waitsFor, idleTimeoutMs));
+    const waitsFor = this.#socket.writableNeedDrain ? "response-read" : isAwaited ? "body" : "origin";
+    exchange.fail(stalled(exchange.request.host, waitsFor, idleTimeoutMs));
   }
 
   #onHead(head: RequestHead): void {
@@ -620,4 +619,19 @@ function failTunnel(base: TunnelBase | undefined, failure: Failure): void {
   if (base === undefined) return;
   const advice = `; if the client speaks another protocol than HTTP inside TLS, list ${base.host} under passthrough_domains`;
   base.failed?.(mayBeForeign(base) ? { ...failure, message: failure.message + advice } : failure);
+}
+
+/** Trailers are forwarded, so the field announcing them is too. */
+const KEPT_IN_RESPONSES: ReadonlySet<string> = new Set(["trailer"]);
+const KEPT_IN_SWITCHES: ReadonlySet<string> = new Set(["connection", "upgrade"]);
+
+export function responseFields(fields: Readonly<RawFields>, start: ResponseStart): RawFields {
+  const forwarded = withoutHopByHop(fields, { keep: KEPT_IN_RESPONSES });
+  setFraming(forwarded, start.framing);
+  if (start.connection !== undefined) forwarded.push("Connection", start.connection);
+  return forwarded;
+}
+
+export function switchFields(fields: Readonly<RawFields>): RawFields {
+  return withoutHopByHop(fields, { keep: KEPT_IN_SWITCHES });
 }

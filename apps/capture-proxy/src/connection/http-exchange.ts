@@ -8,149 +8,204 @@ import {
   removeField,
   setFraming,
   tracedRequest,
+  withoutHopByHop,
 } from "@headworks/http1";
+import type { ByteSocket } from "@headworks/sockets";
+import type { ThrottledPace } from "#exchange/bandwidth-limiter.ts";
+import { BodyCapture } from "#exchange/body.ts";
 import {
+  type ClientFacts,
   type Content,
+  type Exchange,
   type ExchangeState,
+  exchangeUrl,
   type HttpVersion,
   type Moments,
+  newExchangeId,
   newMoments,
   type Original,
   type RequestMessage,
   type ResponseMessage,
+  type TraceStep,
+  type UpstreamTlsFacts,
 } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import type { SyntheticResponse, Verdict } from "#exchange/phases.ts";
+import { whenDecided } from "#exchange/pipeline.ts";
 import type { LostOutcome, Origin, OriginRequest, ResponseHandler, ResponseHead } from "#upstream/origin.ts";
-import { internalFailure } from "./client-failures.ts";
-import type { ExchangeClient, ReceivedHead } from "./exchange-client.ts";
-import { failureResponse } from "./failure-page.ts";
-import { informationalFields } from "./forwarded-fields.ts";
-import { isKnownLonger } from "./held-body.ts";
-import { whenDecided } from "./later-verdict.ts";
-import { LiveExchange } from "./live-exchange.ts";
-import { type ExchangePlan, type ForwardPlan, replanned } from "./request-plan.ts";
-import { RequestSender } from "./request-sender.ts";
-import { ResponseSender } from "./response-sender.ts";
-import type { OriginResult, UpstreamRequirement } from "./upstream-connections.ts";
+import { failureResponse, internalFailure } from "./client-failures.ts";
+import { isKnownLonger, RequestSender, ResponseSender, type ResponseWriter } from "./message-sender.ts";
+import type { ProxyServices } from "./proxy-services.ts";
+import type { OpenTap } from "./relay.ts";
+import { type ExchangePlan, type ForwardPlan, type ReceivedHead, replanned } from "./request-plan.ts";
+import { type UpstreamConnections, UpstreamLease } from "./upstream-connections.ts";
+import { websocketTap } from "./websocket-tap.ts";
 
-/** Adds bodies that interceptors may await and replace: both messages are buffered until they decide. */
-abstract class HeldExchange extends LiveExchange {
-  protected readonly sending: RequestSender;
-  protected readonly responseSender: ResponseSender;
-
-  constructor(client: ExchangeClient, head: ReceivedHead, request: RequestMessage, isRecorded: boolean) {
-    super(client.services, { client: client.facts, request, isRecorded, moments: newMoments() });
-    this.sending = new RequestSender(head.framing, this);
-    this.responseSender = new ResponseSender(client, head.method, this);
-  }
-
-  /** The bandwidth limiter released request bytes. */
-  abstract onRequestMoved(): void;
-  /** The bandwidth limiter released response bytes. */
-  abstract onResponseMoved(): void;
-
-  requestContent(limitBytes: number): Promise<Content> {
-    if (this.sending.isSent && !this.isFinished) throw new TypeError("The request has already been sent");
-    return this.sending.held.content(limitBytes, this.isFinished, () => this.readRequestOn());
-  }
-
-  responseContent(limitBytes: number): Promise<Content> {
-    if (this.responseSender.hasStarted && !this.isFinished) throw new TypeError("The response has already started");
-    return this.responseSender.held.content(limitBytes, this.isFinished, () => this.readResponseOn());
-  }
-
-  setRequestContent(bytes: Buffer): void {
-    if (this.sending.isSent) throw new TypeError("The request has already been sent");
-    const { fields } = this.changeRequest();
-    (this.originalRequest as Original<RequestMessage>).body ??= this.sending.held.joined();
-    this.sending.replace(bytes);
-    setFraming(fields, this.sending.framing);
-    removeField(fields, "trailer");
-    this.request.trailers = undefined;
-    const received = this.requestBody;
-    this.requestBody = this.newCapture("request");
-    received.replaceBy(this.requestBody);
-    this.requestBody.add(bytes);
-    this.requestBody.end();
-  }
-
-  setResponseContent(bytes: Buffer): void {
-    if (this.responseSender.hasStarted) throw new TypeError("The response has already started");
-    const response = this.changeResponse();
-    (this.originalResponse as Original<ResponseMessage>).body ??= this.responseSender.held.joined();
-    this.responseSender.replace(bytes);
-    this.recaptureResponse(bytes);
-    setFraming(response.fields, this.responseSender.framing);
-    removeField(response.fields, "trailer");
-    response.trailers = undefined;
-  }
-
-  /** Restarts the capture of the response with `body`. */
-  protected recaptureResponse(body: Buffer): void {
-    if (this.responseBody.sizeBytes > 0) {
-      const received = this.responseBody;
-      this.responseBody = this.newCapture("response");
-      received.replaceBy(this.responseBody);
-    }
-    if (this.responseSender.showsBody(this.response?.status ?? 0)) this.responseBody.add(body);
-  }
-
-  /** An interceptor awaits the rest of the request body. */
-  protected abstract readRequestOn(): void;
-  /** An interceptor awaits the rest of the response body. */
-  protected abstract readResponseOn(): void;
+interface ExchangeStart {
+  readonly client: ClientFacts;
+  readonly request: RequestMessage;
+  readonly isRecorded: boolean;
+  /** By default, bodies are captured according to the settings. */
+  readonly requestBody?: BodyCapture;
+  readonly responseBody?: BodyCapture;
+  readonly moments: Moments;
 }
 
-/** The upstream connection of one exchange: acquired, held and released. */
-class UpstreamLease {
-  origin: Origin | undefined;
-  readonly #client: ExchangeClient;
-  /** Set while a connection is being opened. */
-  #abandonDial: (() => void) | undefined;
+/** An exchange in flight as slices see it: announced once at its start and settled exactly once at its end. */
+export abstract class LiveExchange implements Exchange {
+  readonly id: string;
+  readonly startedAtMs: number;
+  readonly client: ClientFacts;
+  request: RequestMessage;
+  response: ResponseMessage | undefined = undefined;
+  requestBody: BodyCapture;
+  responseBody: BodyCapture;
+  readonly moments: Moments;
+  state: ExchangeState = { step: "receiving" };
+  source: "upstream" | "slice" = "upstream";
+  passthrough = false;
+  serverAddress: string | undefined = undefined;
+  upstreamTls: UpstreamTlsFacts | undefined = undefined;
+  readonly isRecorded: boolean;
+  trace: readonly TraceStep[] | undefined = undefined;
+  originalRequest: Original<RequestMessage> | undefined = undefined;
+  originalResponse: Original<ResponseMessage> | undefined = undefined;
+  pace: ThrottledPace | undefined = undefined;
+  protected readonly services: ProxyServices;
+  #isFinished = false;
 
-  constructor(client: ExchangeClient) {
-    this.#client = client;
+  constructor(services: ProxyServices, start: ExchangeStart) {
+    this.services = services;
+    this.startedAtMs = Date.now();
+    this.id = newExchangeId(this.startedAtMs);
+    this.client = start.client;
+    this.request = start.request;
+    this.moments = start.moments;
+    this.isRecorded = start.isRecorded;
+    this.requestBody = start.requestBody ?? this.newCapture("request");
+    this.responseBody = start.responseBody ?? this.newCapture("response");
   }
 
-  /** Returns a connection that is ready now. A retry always needs a new one. */
-  ready(plan: ForwardPlan, request: OriginRequest, holder: LeaseHolder): Origin | undefined {
-    if (request.isRetry) return undefined;
-    const { origins } = this.#client;
-    const { destination } = plan;
-    const requirement = requirementOf(plan, request, holder);
-    return origins.ready(destination, requirement) ?? origins.inherit(destination, requirement, request);
+  /** True once the response ended or the exchange failed. */
+  get isFinished(): boolean {
+    return this.#isFinished;
   }
 
-  /** Opens a connection for the request; `result` is not called once the lease is released. */
-  open(plan: ForwardPlan, request: OriginRequest, holder: LeaseHolder, result: OriginResult): void {
-    const { origins, services } = this.#client;
-    services.gauges.pendingRequests += 1;
-    this.#abandonDial = origins.open(plan.destination, requirementOf(plan, request, holder), holder.moments, {
-      connected: (origin) => {
-        this.#dialEnded();
-        result.connected(origin);
-      },
-      failed: (failure) => {
-        this.#dialEnded();
-        result.failed(failure);
-      },
-    });
+  get modified(): boolean {
+    return this.originalRequest !== undefined || this.originalResponse !== undefined;
   }
 
-  /** Cancels a pending dial or resets the connection in use. */
-  release(resetCode?: number): void {
-    this.#abandonDial?.();
-    this.#dialEnded();
-    this.origin?.destroy(resetCode);
-    this.origin = undefined;
+  /** Message inspection for the relay of a switched protocol. */
+  get openTap(): OpenTap | undefined {
+    const open = websocketTap(this.services, this);
+    if (open === undefined) return undefined;
+    return (up, down, end) => {
+      const tap = open(up, down, end);
+      if (tap !== undefined) this.#onlyCountBytes();
+      return tap;
+    };
   }
 
-  #dialEnded(): void {
-    if (this.#abandonDial === undefined) return;
-    this.#abandonDial = undefined;
-    this.#client.services.gauges.pendingRequests -= 1;
+  /** WebSocket frames are recorded as frames; capturing their bytes as bodies would store them twice. */
+  #onlyCountBytes(): void {
+    this.requestBody.end();
+    this.responseBody.end();
+    this.requestBody = new BodyCapture(0, undefined);
+    this.responseBody = new BodyCapture(0, undefined);
   }
+
+  addTrace(step: TraceStep): void {
+    this.trace = this.trace === undefined ? [step] : [...this.trace, step];
+  }
+
+  changeRequest(): RequestMessage {
+    // Fields are mutated in place, which invalidates `fieldLines`.
+    this.request.fieldLines = undefined;
+    this.originalRequest ??= { message: { ...this.request, fields: [...this.request.fields] }, body: undefined };
+    return this.request;
+  }
+
+  changeResponse(): ResponseMessage {
+    if (this.response === undefined) throw new TypeError("There is no response to change yet");
+    this.response.fieldLines = undefined;
+    this.originalResponse ??= { message: { ...this.response, fields: [...this.response.fields] }, body: undefined };
+    return this.response;
+  }
+
+  abstract get requestHasBody(): boolean;
+  abstract requestContent(limitBytes: number): Promise<Content>;
+  abstract responseContent(limitBytes: number): Promise<Content>;
+  abstract setRequestContent(bytes: Buffer): void;
+  abstract setResponseContent(bytes: Buffer): void;
+
+  protected newCapture(side: "request" | "response"): BodyCapture {
+    const { maxBodyBytes, capturesRequestBodies, capturesResponseBodies } = this.services.policy();
+    const captures = side === "request" ? capturesRequestBodies : capturesResponseBodies;
+    return new BodyCapture(maxBodyBytes, this.isRecorded && captures ? this.services.spool : undefined);
+  }
+
+  protected announce(): void {
+    this.services.gauges.activeExchanges += 1;
+    this.services.pipeline.started(this);
+  }
+
+  /** Returns false if the exchange was already settled. */
+  protected settle(state: ExchangeState): boolean {
+    if (this.#isFinished) return false;
+    this.#isFinished = true;
+    this.moments.ended = performance.now();
+    this.state = state;
+    this.requestBody.end();
+    this.responseBody.end();
+    this.services.gauges.activeExchanges -= 1;
+    this.services.pipeline.finished(this);
+    if (this.services.log.isLevelEnabled("debug")) this.#log();
+    return true;
+  }
+
+  #log(): void {
+    const { request, response, moments, state } = this;
+    const facts = {
+      status: response?.status,
+      durationMs: Math.round(moments.ended - moments.started),
+      requestBytes: this.requestBody.sizeBytes,
+      responseBytes: this.responseBody.sizeBytes,
+      ...(state.step === "failed" ? { failure: state.failure.code } : {}),
+    };
+    this.services.log.debug(facts, `${request.method} ${exchangeUrl(request)}`);
+  }
+}
+
+/** A client's connection. `localAddress` and `bytesWritten` exist for network sockets only. */
+export type ClientSocket = ByteSocket & {
+  readonly localAddress?: string | undefined;
+  readonly bytesWritten?: number | undefined;
+};
+
+/** The client side of an exchange: an HTTP/1.1 connection during one request, or one HTTP/2 stream. */
+export interface ExchangeClient extends ResponseWriter {
+  readonly services: ProxyServices;
+  readonly facts: ClientFacts;
+  readonly origins: UpstreamConnections;
+  /** Whether a response may still be started. */
+  readonly mayRespond: boolean;
+  /** Resets the idle timeout. */
+  touch(): void;
+  /** Stops reading the request body (backpressure). */
+  holdReading(): void;
+  releaseReading(): void;
+  /** Sends 100 (Continue) if the client expects it. */
+  askForBody(): void;
+  /** Forwards a 1xx response where the client supports it. */
+  sendInformational(status: number, reason: string, fields: RawFields): void;
+  exchangeEnded(): void;
+  /** Ends the connection or stream so that the client sees an incomplete response. */
+  exchangeBroken(failure: Failure): void;
+  /** After a 101 both sockets belong to the new protocol until either of them ends. */
+  switchProtocols(
+    origin: { readonly socket: ByteSocket; readonly bytes: Buffer | undefined },
+    exchange: HttpExchange,
+  ): void;
 }
 
 const FORWARDING: ExchangeState = { step: "forwarding" };
@@ -174,7 +229,9 @@ const VERSIONS: Readonly<Record<ResponseHead["version"], HttpVersion>> = {
  * response, whatever HTTP version each side speaks. It is both the `Exchange` that slices see and the handler of the
  * origin's response.
  */
-export class HttpExchange extends HeldExchange implements ResponseHandler {
+export class HttpExchange extends LiveExchange implements ResponseHandler {
+  readonly #requestSender: RequestSender;
+  readonly #responseSender: ResponseSender;
   readonly #client: ExchangeClient;
   readonly #head: ReceivedHead;
   #plan: ExchangePlan;
@@ -187,12 +244,17 @@ export class HttpExchange extends HeldExchange implements ResponseHandler {
   #failure: Failure | undefined;
 
   constructor(client: ExchangeClient, head: ReceivedHead, request: RequestMessage, plan: ExchangePlan) {
-    super(client, head, request, plan.kind !== "own-page" && client.services.policy().records(request.host));
+    const isRecorded = plan.kind !== "own-page" && client.services.policy().records(request.host);
+    super(client.services, { client: client.facts, request, isRecorded, moments: newMoments() });
+    this.#requestSender = new RequestSender(head.framing, this);
+    this.#responseSender = new ResponseSender(client, head.method, this);
     this.#client = client;
-    this.#lease = new UpstreamLease(client);
+    this.#lease = new UpstreamLease(client.origins, client.services.gauges);
     this.#head = head;
     this.#plan = plan;
   }
+
+  // -- request
 
   /** Runs the request phases, then forwards the request or responds. */
   start(): void {
@@ -205,13 +267,74 @@ export class HttpExchange extends HeldExchange implements ResponseHandler {
     const verdict = this.services.pipeline.requestHead(this);
     if (!(verdict instanceof Promise)) return this.#decided(verdict);
     // Without a body, reading continues so that a disconnect is noticed.
-    if (hasBody(this.#head.framing) && !this.sending.isWaitedFor) this.#client.holdReading();
+    if (hasBody(this.#head.framing) && !this.#requestSender.isWaitedFor) this.#client.holdReading();
     this.#whenDecided(verdict, (later) => {
       this.#decided(later);
       this.#lease.origin?.flush();
       this.#client.releaseReading();
     });
   }
+
+  /** True while request body bytes are still expected from the client. */
+  get isReceiving(): boolean {
+    return !this.#requestSender.isComplete;
+  }
+
+  get requestHasBody(): boolean {
+    return hasBody(this.#requestSender.framing);
+  }
+
+  onRequestData(piece: Buffer): void {
+    if (this.isFinished) return;
+    this.requestBody.add(piece);
+    if (this.#respondAfterBody !== undefined) {
+      if (this.requestBody.sizeBytes > DRAINED_BODY_BYTES) this.#respondAfterBody();
+      return;
+    }
+    if (!this.#requestSender.add(piece)) this.#client.holdReading();
+  }
+
+  onRequestTrailers(fields: RawFields): void {
+    this.request.trailers = fields;
+  }
+
+  onRequestEnd(): void {
+    const mayEnd = this.#requestSender.complete();
+    this.moments.requestEnded = performance.now();
+    this.requestBody.end();
+    if (this.#respondAfterBody !== undefined) this.#respondAfterBody();
+    else if (mayEnd) this.#endRequest();
+  }
+
+  /** End of one read from the client: flushes towards the origin. */
+  onRequestBatch(): void {
+    if (this.#requestSender.isSent && this.#lease.origin?.flush() === false) this.#client.holdReading();
+  }
+
+  onRequestMoved(): void {
+    if (this.isFinished) return;
+    this.#client.touch();
+    if (this.#requestSender.isReadyToEnd) {
+      this.#endRequest();
+      this.#lease.origin?.flush();
+    } else if (this.#requestSender.wantsMore) {
+      this.#client.releaseReading();
+    }
+  }
+
+  #endRequest(): void {
+    this.#requestSender.end(this.request.trailers);
+    this.moments.sendEnded = performance.now();
+  }
+
+  /** Lets the client finish a small body first, so that it is recorded and the connection can be reused. */
+  #afterBody(respond: () => void): void {
+    if (this.#requestSender.isComplete || isKnownLonger(this.#head.framing, DRAINED_BODY_BYTES)) return respond();
+    this.#respondAfterBody = respond;
+    this.#client.askForBody();
+  }
+
+  // -- interceptors
 
   #whenDecided(verdict: Promise<Verdict>, proceed: (verdict: Verdict) => void): void {
     this.#isDeciding = true;
@@ -224,126 +347,10 @@ export class HttpExchange extends HeldExchange implements ResponseHandler {
     whenDecided(verdict, decided, (error) => this.fail(internalFailure(error)));
   }
 
-  /** True while request body bytes are still expected from the client. */
-  get isReceiving(): boolean {
-    return !this.sending.isComplete;
-  }
-
   /** True while an interceptor is pending and awaits neither the client nor the origin. */
   get isDeciding(): boolean {
-    return this.#isDeciding && !this.sending.isWaitedFor && !this.responseSender.isWaitedFor;
+    return this.#isDeciding && !this.#requestSender.isWaitedFor && !this.#responseSender.isWaitedFor;
   }
-
-  /** Responds without an origin and without running the response phases. */
-  respond(response: SyntheticResponse): void {
-    if (this.isFinished || !this.#client.mayRespond) return;
-    this.#setResponse(response);
-    this.#deliver();
-    this.#client.flush();
-  }
-
-  #setResponse(response: SyntheticResponse): void {
-    this.source = "slice";
-    this.moments.firstByte = performance.now();
-    this.response = {
-      status: response.status,
-      reason: response.reason ?? reasonPhrase(response.status),
-      version: this.request.version === "HTTP/2" ? "HTTP/2" : "HTTP/1.1",
-      fields: response.fields,
-      trailers: undefined,
-    };
-    this.services.pipeline.responding(this);
-    this.responseSender.replaceAll(response.body);
-    this.recaptureResponse(response.body);
-  }
-
-  /** Ends the exchange with a failure: an error page if no response has started, otherwise a broken connection. */
-  fail(failure: Failure): void {
-    if (this.isFinished) return;
-    if (failure.code === "INTERNAL") this.services.log.error({ err: failure.cause }, "An exchange failed");
-    this.#lease.release(failure.resetCode);
-    this.#failure = failure;
-    this.#isDeciding = false;
-    // A stream reset by the origin before its response is passed on as a reset to HTTP/2 clients.
-    const isCarriedOver = failure.resetCode !== undefined && this.request.version === "HTTP/2";
-    if (this.#client.mayRespond && failure.code !== "CLIENT_ABORTED" && !isCarriedOver) {
-      this.respond(failureResponse(failure, this.#head.fields));
-      return;
-    }
-    this.#end({ step: "failed", failure });
-    this.#client.exchangeBroken(failure);
-  }
-
-  #abort({ reason, closes }: Verdict & { kind: "abort" }): void {
-    const failure: Failure = { stage: "policy", side: "internal", code: "BLOCKED", message: reason };
-    if (closes !== true) return this.fail(failure);
-    this.#end({ step: "failed", failure });
-    this.#client.exchangeBroken(failure);
-  }
-
-  protected readRequestOn(): void {
-    this.#client.askForBody();
-    this.#client.releaseReading();
-  }
-
-  protected readResponseOn(): void {
-    this.#lease.origin?.release();
-  }
-
-  // Request side
-
-  onRequestData(piece: Buffer): void {
-    if (this.isFinished) return;
-    this.requestBody.add(piece);
-    if (this.#respondAfterBody !== undefined) {
-      if (this.requestBody.sizeBytes > DRAINED_BODY_BYTES) this.#respondAfterBody();
-      return;
-    }
-    if (!this.sending.add(piece)) this.#client.holdReading();
-  }
-
-  onRequestTrailers(fields: RawFields): void {
-    this.request.trailers = fields;
-  }
-
-  onRequestEnd(): void {
-    const mayEnd = this.sending.complete();
-    this.moments.requestEnded = performance.now();
-    this.requestBody.end();
-    if (this.#respondAfterBody !== undefined) this.#respondAfterBody();
-    else if (mayEnd) this.#endRequest();
-  }
-
-  /** End of one read from the client: flushes towards the origin. */
-  onRequestBatch(): void {
-    if (this.sending.isSent && this.#lease.origin?.flush() === false) this.#client.holdReading();
-  }
-
-  onClientDrain(): void {
-    this.responseSender.resume();
-    // The response head is still with the interceptors: keep the origin paused.
-    if (this.responseSender.hasStarted && this.responseSender.wantsMore) this.#lease.origin?.release();
-  }
-
-  onRequestMoved(): void {
-    if (this.isFinished) return;
-    this.#client.touch();
-    if (this.sending.isReadyToEnd) {
-      this.#endRequest();
-      this.#lease.origin?.flush();
-    } else if (this.sending.wantsMore) {
-      this.#client.releaseReading();
-    }
-  }
-
-  onResponseMoved(): void {
-    if (this.isFinished) return;
-    this.#client.touch();
-    if (this.responseSender.isReadyToEnd) this.#endResponse();
-    else if (this.responseSender.wantsMore) this.#lease.origin?.release();
-  }
-
-  // Towards the origin
 
   #decided(verdict: Verdict): void {
     switch (verdict.kind) {
@@ -356,20 +363,91 @@ export class HttpExchange extends HeldExchange implements ResponseHandler {
     }
   }
 
-  /** Response phases run on a rule's response as on an origin's. */
-  #respondByRule(response: SyntheticResponse): void {
-    if (this.isFinished || !this.#client.mayRespond) return;
-    this.#setResponse(response);
-    this.#runResponsePhases();
-    this.#client.flush();
+  #runResponsePhases(): void {
+    const verdict = this.services.pipeline.responseHead(this);
+    if (!(verdict instanceof Promise)) return this.#onResponseVerdict(verdict);
+    if (!this.#responseSender.isWaitedFor) this.#lease.origin?.hold();
+    this.#whenDecided(verdict, (later) => {
+      this.#onResponseVerdict(later);
+      this.#client.flush();
+      if (!this.isFinished) this.#lease.origin?.release();
+    });
   }
 
-  /** Lets the client finish a small body first, so that it is recorded and the connection can be reused. */
-  #afterBody(responseSender: () => void): void {
-    if (this.sending.isComplete || isKnownLonger(this.#head.framing, DRAINED_BODY_BYTES)) return responseSender();
-    this.#respondAfterBody = responseSender;
-    this.#client.askForBody();
+  #onResponseVerdict(verdict: Verdict): void {
+    if (verdict.kind === "abort") return this.#abort(verdict);
+    if (verdict.kind === "continue") return this.#deliver();
+    this.changeResponse();
+    if (this.originalResponse !== undefined) this.originalResponse.body ??= this.#responseSender.held.joined();
+    this.#lease.release();
+    this.respond(verdict.response);
   }
+
+  #abort({ reason, closes }: Verdict & { kind: "abort" }): void {
+    const failure: Failure = { stage: "policy", side: "internal", code: "BLOCKED", message: reason };
+    if (closes !== true) return this.fail(failure);
+    this.#end({ step: "failed", failure });
+    this.#client.exchangeBroken(failure);
+  }
+
+  requestContent(limitBytes: number): Promise<Content> {
+    if (this.#requestSender.isSent && !this.isFinished) throw new TypeError("The request has already been sent");
+    return this.#requestSender.held.content(limitBytes, this.isFinished, () => this.#readRequestOn());
+  }
+
+  /** An interceptor awaits the rest of the request body. */
+  #readRequestOn(): void {
+    this.#client.askForBody();
+    this.#client.releaseReading();
+  }
+
+  responseContent(limitBytes: number): Promise<Content> {
+    if (this.#responseSender.hasStarted && !this.isFinished) throw new TypeError("The response has already started");
+    return this.#responseSender.held.content(limitBytes, this.isFinished, () => this.#readResponseOn());
+  }
+
+  /** An interceptor awaits the rest of the response body. */
+  #readResponseOn(): void {
+    this.#lease.origin?.release();
+  }
+
+  setRequestContent(bytes: Buffer): void {
+    if (this.#requestSender.isSent) throw new TypeError("The request has already been sent");
+    const { fields } = this.changeRequest();
+    (this.originalRequest as Original<RequestMessage>).body ??= this.#requestSender.held.joined();
+    this.#requestSender.replace(bytes);
+    setFraming(fields, this.#requestSender.framing);
+    removeField(fields, "trailer");
+    this.request.trailers = undefined;
+    const received = this.requestBody;
+    this.requestBody = this.newCapture("request");
+    received.replaceBy(this.requestBody);
+    this.requestBody.add(bytes);
+    this.requestBody.end();
+  }
+
+  setResponseContent(bytes: Buffer): void {
+    if (this.#responseSender.hasStarted) throw new TypeError("The response has already started");
+    const response = this.changeResponse();
+    (this.originalResponse as Original<ResponseMessage>).body ??= this.#responseSender.held.joined();
+    this.#responseSender.replace(bytes);
+    this.#recaptureResponse(bytes);
+    setFraming(response.fields, this.#responseSender.framing);
+    removeField(response.fields, "trailer");
+    response.trailers = undefined;
+  }
+
+  /** Restarts the capture of the response with `body`. */
+  #recaptureResponse(body: Buffer): void {
+    if (this.responseBody.sizeBytes > 0) {
+      const received = this.responseBody;
+      this.responseBody = this.newCapture("response");
+      received.replaceBy(this.responseBody);
+    }
+    if (this.#responseSender.showsBody(this.response?.status ?? 0)) this.responseBody.add(body);
+  }
+
+  // -- upstream
 
   #forward(planned: ForwardPlan): void {
     this.state = FORWARDING;
@@ -397,13 +475,9 @@ export class HttpExchange extends HeldExchange implements ResponseHandler {
     this.#afterBody(() => this.#respondByRule(response));
   }
 
-  get requestHasBody(): boolean {
-    return hasBody(this.sending.framing);
-  }
-
   #originRequest({ authority, sentPath }: ForwardPlan): OriginRequest {
     const { upgrade, keepAlive } = this.#head;
-    const { framing } = this.sending;
+    const { framing } = this.#requestSender;
     const { method, fields, fieldLines } = this.request;
     const isRetry = this.#isRetry;
     return {
@@ -438,7 +512,7 @@ export class HttpExchange extends HeldExchange implements ResponseHandler {
     this.upstreamTls = origin.tls;
     this.moments.sendStarted = performance.now();
     try {
-      if (this.sending.send(origin, this, request)) this.#endRequest();
+      if (this.#requestSender.send(origin, this, request)) this.#endRequest();
     } catch (error) {
       if (!(error instanceof Http1Error)) throw error;
       const message = "The request has a part that cannot be sent";
@@ -446,37 +520,32 @@ export class HttpExchange extends HeldExchange implements ResponseHandler {
     }
   }
 
-  #endRequest(): void {
-    this.sending.end(this.request.trailers);
-    this.moments.sendEnded = performance.now();
-  }
-
   onOriginDrain(): void {
-    this.sending.resume();
-    if (this.sending.wantsMore) this.#client.releaseReading();
+    this.#requestSender.resume();
+    if (this.#requestSender.wantsMore) this.#client.releaseReading();
   }
 
   onOriginLost(outcome: LostOutcome, failure: Failure): void {
     this.#lease.origin = undefined;
-    const mayRepeat = outcome === "retry" || (outcome === "unseen" && this.sending.isRepeatable);
+    const mayRepeat = outcome === "retry" || (outcome === "unseen" && this.#requestSender.isRepeatable);
     if (mayRepeat && this.#plan.kind === "forward") {
       this.#isRetry = true;
-      this.sending.again();
+      this.#requestSender.again();
       return this.#forward(this.#plan);
     }
     this.fail(failure);
   }
 
-  // Response side
+  // -- response
 
   onInformational(head: ResponseHead): void {
-    this.#client.sendInformational(head.status, head.reason, informationalFields(head.fields));
+    this.#client.sendInformational(head.status, head.reason, withoutHopByHop(head.fields));
   }
 
   onResponseHead(head: ResponseHead): void {
     const { pipeline } = this.services;
     this.moments.firstByte = this.#lease.origin?.firstByteMs ?? performance.now();
-    this.sending.accepted();
+    this.#requestSender.accepted();
     this.state = RESPONDING;
     this.response = {
       status: head.status,
@@ -488,51 +557,14 @@ export class HttpExchange extends HeldExchange implements ResponseHandler {
     };
     pipeline.responding(this);
     if (head.status === 101) return;
-    this.responseSender.framing = head.framing;
+    this.#responseSender.framing = head.framing;
     this.#runResponsePhases();
-  }
-
-  #runResponsePhases(): void {
-    const verdict = this.services.pipeline.responseHead(this);
-    if (!(verdict instanceof Promise)) return this.#onResponseVerdict(verdict);
-    if (!this.responseSender.isWaitedFor) this.#lease.origin?.hold();
-    this.#whenDecided(verdict, (later) => {
-      this.#onResponseVerdict(later);
-      this.#client.flush();
-      if (!this.isFinished) this.#lease.origin?.release();
-    });
-  }
-
-  #onResponseVerdict(verdict: Verdict): void {
-    if (verdict.kind === "abort") return this.#abort(verdict);
-    if (verdict.kind === "continue") return this.#deliver();
-    this.changeResponse();
-    if (this.originalResponse !== undefined) this.originalResponse.body ??= this.responseSender.held.joined();
-    this.#lease.release();
-    this.respond(verdict.response);
-  }
-
-  #deliver(): void {
-    this.state = RESPONDING;
-    try {
-      this.responseSender.start(this.response as ResponseMessage);
-    } catch (error) {
-      if (!(error instanceof Http1Error)) throw error;
-      return this.fail({
-        stage: "receive",
-        side: "upstream",
-        code: "UPSTREAM_PROTOCOL",
-        message: "The response has a field that cannot be forwarded",
-        cause: error,
-      });
-    }
-    if (this.responseSender.isReadyToEnd) this.#endResponse();
   }
 
   onResponseData(piece: Buffer): void {
     if (this.isFinished) return;
     this.responseBody.add(piece);
-    if (!this.responseSender.add(piece)) this.#lease.origin?.hold();
+    if (!this.#responseSender.add(piece)) this.#lease.origin?.hold();
   }
 
   onResponseTrailers(fields: RawFields): void {
@@ -547,13 +579,74 @@ export class HttpExchange extends HeldExchange implements ResponseHandler {
   onResponseEnd(): void {
     this.#lease.origin = undefined;
     if (this.isFinished) return;
-    this.responseSender.complete();
-    if (this.responseSender.isReadyToEnd) this.#endResponse();
+    this.#responseSender.complete();
+    if (this.#responseSender.isReadyToEnd) this.#endResponse();
+  }
+
+  /** Responds without an origin and without running the response phases. */
+  respond(response: SyntheticResponse): void {
+    if (this.isFinished || !this.#client.mayRespond) return;
+    this.#setResponse(response);
+    this.#deliver();
+    this.#client.flush();
+  }
+
+  /** Response phases run on a rule's response as on an origin's. */
+  #respondByRule(response: SyntheticResponse): void {
+    if (this.isFinished || !this.#client.mayRespond) return;
+    this.#setResponse(response);
+    this.#runResponsePhases();
+    this.#client.flush();
+  }
+
+  #setResponse(response: SyntheticResponse): void {
+    this.source = "slice";
+    this.moments.firstByte = performance.now();
+    this.response = {
+      status: response.status,
+      reason: response.reason ?? reasonPhrase(response.status),
+      version: this.request.version === "HTTP/2" ? "HTTP/2" : "HTTP/1.1",
+      fields: response.fields,
+      trailers: undefined,
+    };
+    this.services.pipeline.responding(this);
+    this.#responseSender.replaceAll(response.body);
+    this.#recaptureResponse(response.body);
+  }
+
+  #deliver(): void {
+    this.state = RESPONDING;
+    try {
+      this.#responseSender.start(this.response as ResponseMessage);
+    } catch (error) {
+      if (!(error instanceof Http1Error)) throw error;
+      return this.fail({
+        stage: "receive",
+        side: "upstream",
+        code: "UPSTREAM_PROTOCOL",
+        message: "The response has a field that cannot be forwarded",
+        cause: error,
+      });
+    }
+    if (this.#responseSender.isReadyToEnd) this.#endResponse();
   }
 
   #endResponse(): void {
-    this.responseSender.end(this.response?.trailers);
+    this.#responseSender.end(this.response?.trailers);
     this.#finish(this.#failure === undefined ? COMPLETED : { step: "failed", failure: this.#failure });
+  }
+
+  onClientDrain(): void {
+    this.#responseSender.resume();
+    // The response head is still with the interceptors: keep the origin paused.
+    if (this.#responseSender.hasStarted && this.#responseSender.wantsMore) this.#lease.origin?.release();
+  }
+
+  onResponseMoved(): void {
+    if (this.isFinished) return;
+    this.#client.touch();
+    if (this.#responseSender.isReadyToEnd) this.#endResponse();
+    else if (this.#responseSender.wantsMore) this.#lease.origin?.release();
   }
 
   /** After a 101 the exchange lasts as long as both sockets. */
@@ -569,7 +662,24 @@ export class HttpExchange extends HeldExchange implements ResponseHandler {
     this.#end(failure ? { step: "failed", failure } : COMPLETED);
   }
 
-  // End
+  // -- end
+
+  /** Ends the exchange with a failure: an error page if no response has started, otherwise a broken connection. */
+  fail(failure: Failure): void {
+    if (this.isFinished) return;
+    if (failure.code === "INTERNAL") this.services.log.error({ err: failure.cause }, "An exchange failed");
+    this.#lease.release(failure.resetCode);
+    this.#failure = failure;
+    this.#isDeciding = false;
+    // A stream reset by the origin before its response is passed on as a reset to HTTP/2 clients.
+    const isCarriedOver = failure.resetCode !== undefined && this.request.version === "HTTP/2";
+    if (this.#client.mayRespond && failure.code !== "CLIENT_ABORTED" && !isCarriedOver) {
+      this.respond(failureResponse(failure, this.#head.fields));
+      return;
+    }
+    this.#end({ step: "failed", failure });
+    this.#client.exchangeBroken(failure);
+  }
 
   #finish(state: ExchangeState): void {
     this.#end(state);
@@ -580,22 +690,7 @@ export class HttpExchange extends HeldExchange implements ResponseHandler {
   #end(state: ExchangeState): void {
     this.#lease.release();
     this.settle(state);
-    this.sending.abandon();
-    this.responseSender.abandon();
+    this.#requestSender.abandon();
+    this.#responseSender.abandon();
   }
-}
-
-interface LeaseHolder {
-  readonly request: Readonly<RequestMessage>;
-  readonly moments: Moments;
-}
-
-function requirementOf(
-  { isHttp2Known, destination }: ForwardPlan,
-  { upgrade }: OriginRequest,
-  holder: LeaseHolder,
-): UpstreamRequirement {
-  if (upgrade === undefined) return isHttp2Known ? "http2" : "any";
-  const isStream = holder.request.version === "HTTP/2" && (isHttp2Known || destination.secure);
-  return isStream ? "websocket" : "upgrade";
 }

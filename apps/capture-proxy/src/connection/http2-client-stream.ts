@@ -1,24 +1,42 @@
 import { appendHttp2Fields, reasonPhrase, withoutPseudoFields } from "@headworks/http-fields";
-import { allowedTrailers, fieldValue, hasBody, Http1Error, NO_BODY } from "@headworks/http1";
-import type { Framing, RawFields } from "@headworks/http1";
-import { CANCEL, INTERNAL_ERROR, isSendable, NO_ERROR, StreamSocket } from "@headworks/http2";
-import type { Http2Stream, StreamHandler } from "@headworks/http2";
-import { NOT_IN_SET } from "@headworks/sockets";
-import type { ByteSocket, SetMember, Timed } from "@headworks/sockets";
+import {
+  allowedTrailers,
+  fieldValue,
+  type Framing,
+  hasBody,
+  Http1Error,
+  lengthFraming,
+  NO_BODY,
+  type RawFields,
+  removeField,
+  setFraming,
+  withoutHopByHop,
+} from "@headworks/http1";
+import {
+  CANCEL,
+  CONNECT_ERROR,
+  type Http2Stream,
+  INTERNAL_ERROR,
+  isSendable,
+  NO_ERROR,
+  type StreamHandler,
+  StreamSocket,
+} from "@headworks/http2";
+import { type ByteSocket, NOT_IN_SET, type SetMember, type Timed } from "@headworks/sockets";
 import type { ClientFacts, RequestMessage, ResponseMessage } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
-import { CLIENT_GONE, internalFailure, stalled } from "./client-failures.ts";
-import type { UpstreamConnections } from "./upstream-connections.ts";
-import type { ExchangeClient, ReceivedHead } from "./exchange-client.ts";
-import { failureResponse } from "./failure-page.ts";
-import { responseSection, switchSection } from "./http2-response.ts";
-import { SEND_BUFFER_BYTES, SURPLUS_BODY_MS } from "./http2-limits.ts";
-import { HttpExchange } from "./http-exchange.ts";
+import { CLIENT_GONE, failureResponse, internalFailure, stalled } from "./client-failures.ts";
+import { type ExchangeClient, HttpExchange } from "./http-exchange.ts";
+import type { ExchangePlan, ReceivedHead } from "./request-plan.ts";
 import type { ProxyServices } from "./proxy-services.ts";
 import { relay } from "./relay.ts";
-import type { ExchangePlan } from "./request-plan.ts";
-import { streamClient } from "./tunnel-client.ts";
-import type { ConnectionHandle, TunnelClient } from "./tunnel-client.ts";
+import type { ConnectionHandle, TunnelClient } from "./tunnel-exchange.ts";
+import type { UpstreamConnections } from "./upstream-connections.ts";
+
+/** Response bytes buffered for the client's window before the origin is paused. */
+const SEND_BUFFER_BYTES = 131_072;
+/** How long a client may continue with a body after its response is complete before the stream is reset. */
+const SURPLUS_BODY_MS = 1000;
 
 export interface StreamOwner {
   readonly services: ProxyServices;
@@ -243,8 +261,8 @@ export class Http2ClientStream implements ExchangeClient, StreamHandler, Timed {
     if (exchange.isDeciding) return;
     const { idleTimeoutMs } = this.services.policy();
     const isAwaited = exchange.isReceiving && !stream.isHeld && !this.#expectsContinue;
-    const waitsFor = this.#isStarted && this.isBlocked ? "answer-taken" : isAwaited ? "body" : "origin";
-    exchange.fail(stalled(exchange, waitsFor, idleTimeoutMs));
+    const waitsFor = this.#isStarted && this.isBlocked ? "response-read" : isAwaited ? "body" : "origin";
+    exchange.fail(stalled(exchange.request.host, waitsFor, idleTimeoutMs));
   }
 
   onSection(): void {
@@ -310,4 +328,45 @@ export class Http2ClientStream implements ExchangeClient, StreamHandler, Timed {
     this.#exchange = undefined;
     exchange?.fail(code === NO_ERROR ? CLIENT_GONE : { ...CLIENT_GONE, resetCode: code });
   }
+}
+
+const KEPT: ReadonlySet<string> = new Set(["trailer"]);
+
+/** The field section of a response, `:status` first. */
+function responseSection({ status, fields }: Readonly<ResponseMessage>, framing: Framing): string[] {
+  const forwarded = withoutHopByHop(fields, { keep: KEPT });
+  setFraming(forwarded, framing);
+  // RFC 9110, 8.6 and 15.3.6: neither status has a body.
+  if (status === 204 || status === 205) removeField(forwarded, "content-length");
+  return withFields([":status", String(status)], forwarded);
+}
+
+/** The section that accepts a WebSocket: 200 without Sec-WebSocket-Accept (RFC 8441, 5). */
+function switchSection(fields: Readonly<RawFields>): string[] {
+  const forwarded = withoutHopByHop(fields);
+  removeField(forwarded, "sec-websocket-accept");
+  return withFields([":status", "200"], forwarded);
+}
+
+function withFields(section: string[], fields: Readonly<RawFields>): string[] {
+  appendHttp2Fields(fields, section);
+  return section;
+}
+
+/** An HTTP/2 stream (RFC 9113, 8.5); its reset ends the tunnel. */
+function streamClient(stream: Http2Stream): TunnelClient {
+  const socket = new StreamSocket(stream, { resetCode: CONNECT_ERROR, resetsAreErrors: true });
+  return {
+    socket,
+    version: "HTTP/2",
+    accept: () => stream.sendSection([":status", "200"], false),
+    refuse: ({ status, reason = "", fields, body }) => {
+      const response = { status, reason, version: "HTTP/2", fields, trailers: undefined } as const;
+      stream.sendSection(responseSection(response, lengthFraming(body.length)), false);
+      socket.end(body);
+      socket.destroySoon();
+      // Further input is discarded.
+      socket.resume();
+    },
+  };
 }

@@ -16,14 +16,25 @@ import type { ClientFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import type { HeadLimits } from "#upstream/origin.ts";
 import { internalFailure, invalidRequest } from "./client-failures.ts";
-import type { ClientSocket, ReceivedHead } from "./exchange-client.ts";
+import type { ClientSocket } from "./http-exchange.ts";
+import {
+  type PlannedHead,
+  planRequest,
+  type ReceivedHead,
+  refusedHttp2Request,
+  type TunnelBase,
+} from "./request-plan.ts";
 import { Http2ClientStream, type StreamMember, type StreamOwner } from "./http2-client-stream.ts";
-import { COUNTED_FIELDS, DRAIN_WARNING_MS, MAX_CONCURRENT_STREAMS } from "./http2-limits.ts";
 import type { ProxyServices } from "./proxy-services.ts";
-import { refusedHttp2Request } from "./refused-request.ts";
-import { type PlannedHead, planRequest, type TunnelBase } from "./request-plan.ts";
-import type { ConnectHead, OpenTunnel } from "./tunnel-client.ts";
+import type { ConnectHead, OpenTunnel } from "./tunnel-exchange.ts";
 import { UpstreamConnections } from "./upstream-connections.ts";
+
+/** Further requests are refused as unprocessed (RFC 9113, 5.1.2). */
+export const MAX_CONCURRENT_STREAMS = 128;
+/** Fields beyond the limit that are still read, so that the error response can count them. */
+const COUNTED_FIELDS = 100;
+/** Between the first GOAWAY and the final one, for requests in flight. */
+const DRAIN_WARNING_MS = 1000;
 
 const WEBSOCKET_KEY_BYTES = 16;
 

@@ -1,17 +1,17 @@
-import { createServer } from "node:net";
-import type { AddressInfo, Server, Socket } from "node:net";
+import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { hostPortText } from "@headworks/host-patterns";
-import { NOT_IN_SET, ConnectionSet, type SetMember, type Timed } from "@headworks/sockets";
+import { reasonPhrase } from "@headworks/http-fields";
+import { responseHeadText } from "@headworks/http1";
+import { ConnectionSet, endAndLinger, NOT_IN_SET, type SetMember, type Timed } from "@headworks/sockets";
 import type { ClientFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
+import type { OwnListeners } from "#upstream/loop-detector.ts";
 import { ConnectTunnel } from "./connect-tunnel.ts";
-import { Http2Connection } from "./http2-connection.ts";
 import { HttpConnection } from "./http-connection.ts";
+import { Http2Connection } from "./http2-connection.ts";
 import type { ProxyServices } from "./proxy-services.ts";
-import { Socks5Connection } from "./socks5-connection.ts";
-import type { Socks5Check } from "./socks5-connection.ts";
-import { connectionClient } from "./tunnel-client.ts";
-import type { ConnectionHandle, OpenTunnel } from "./tunnel-client.ts";
+import { type Socks5Check, Socks5Connection } from "./socks5-connection.ts";
+import type { ConnectionHandle, OpenTunnel, TunnelClient } from "./tunnel-exchange.ts";
 
 /** A client just accepted: paused, nothing read. */
 interface AcceptedClient {
@@ -23,9 +23,9 @@ interface AcceptedClient {
 }
 
 /** Serves a client accepted by a listener. */
-export type ServeClient = (client: AcceptedClient) => ConnectionHandle;
+type ServeClient = (client: AcceptedClient) => ConnectionHandle;
 
-export const serveHttp: ServeClient = ({ services, socket, facts, becomes }) => {
+const serveHttp: ServeClient = ({ services, socket, facts, becomes }) => {
   const openTunnel: OpenTunnel = (client, head, first) => ConnectTunnel.open(services, facts, client, head, first);
   const connection = new HttpConnection(services, socket, facts, undefined, {
     onConnect: (head, first) => {
@@ -49,7 +49,7 @@ export function serveSocks5(check: Socks5Check): ServeClient {
 const SOCKS5_VERSION = 0x05;
 
 /** Detects HTTP or SOCKS5 by the first byte. A silent client gets the limits of HTTP. */
-export const serveHttpOrSocks5: ServeClient = (client) => {
+const serveHttpOrSocks5: ServeClient = (client) => {
   const { services, socket, facts, becomes } = client;
   return new SilentClient(services, socket, (isSocks5) =>
     becomes(isSocks5 ? new Socks5Connection(services, socket, facts, undefined) : serveHttp(client)),
@@ -108,7 +108,7 @@ class SilentClient implements Timed, ConnectionHandle {
 }
 
 /** A SOCKS5 client costs two connections for the life of its tunnel; browsers open some hundreds. */
-export const MAX_SOCKS5_CLIENTS = 4096;
+const MAX_SOCKS5_CLIENTS = 4096;
 
 /** Minimum interval between warnings about rejected clients. */
 const TOLD_EVERY_MS = 10_000;
@@ -236,5 +236,97 @@ export class ProxyListener {
     });
     const becomes = (handle: ConnectionHandle): void => void (client.handle = handle);
     becomes(this.#serve({ services, socket, facts, becomes }));
+  }
+}
+
+/** An HTTP/1.1 connection after its CONNECT. */
+function connectionClient(socket: Socket): TunnelClient {
+  return {
+    socket,
+    version: "HTTP/1.1",
+    accept: () => void socket.write(responseHeadText(200, "Connection established", []), "latin1"),
+    refuse: ({ status, reason = reasonPhrase(status), fields, body }) => {
+      socket.write(responseHeadText(status, reason, [...fields, "Connection", "close"]), "latin1");
+      endAndLinger(socket, body);
+    },
+  };
+}
+
+/** A port whose exchanges are recorded in one session. */
+interface SessionListener {
+  readonly url: string;
+  readonly clientCount: number;
+  readonly idleMs: number;
+  close(): Promise<void>;
+}
+
+interface Bound {
+  readonly listener: ProxyListener;
+  readonly address: string;
+  readonly port: number;
+}
+
+/** Drain time for clients of a run that has ended. */
+const SESSION_GRACE_MS = 1000;
+
+/** The listeners of the proxy. All listen methods reject with the system's error. */
+export class ProxyListeners {
+  readonly #services: () => ProxyServices;
+  readonly #own: OwnListeners;
+  readonly #open = new Set<ProxyListener>();
+
+  constructor(services: () => ProxyServices, own: OwnListeners) {
+    this.#services = services;
+    this.#own = own;
+  }
+
+  /** Returns the address: `http://127.0.0.1:8888`. */
+  async listenHttp(port: number, host: string): Promise<string> {
+    const { address, port: bound } = await this.#listen(port, host, serveHttp);
+    return `http://${hostPortText(address, bound)}`;
+  }
+
+  /** Returns the address: `socks5://127.0.0.1:1080`. */
+  async listenSocks5(port: number, host: string, check: Socks5Check): Promise<string> {
+    const { address, port: bound } = await this.#listen(port, host, serveSocks5(check), MAX_SOCKS5_CLIENTS);
+    return `socks5://${hostPortText(address, bound)}`;
+  }
+
+  /** Listens for HTTP and SOCKS5 on a port chosen by the system. */
+  async listenForSession(session: number, host: string): Promise<SessionListener> {
+    const { listener, address, port } = await this.#listen(0, host, serveHttpOrSocks5, undefined, session);
+    return {
+      url: `http://${hostPortText(address, port)}`,
+      get clientCount() {
+        return listener.clientCount;
+      },
+      get idleMs() {
+        return listener.idleMs;
+      },
+      close: async () => {
+        if (!this.#open.delete(listener)) return;
+        await listener.close(SESSION_GRACE_MS);
+        this.#own.remove(address, port);
+      },
+    };
+  }
+
+  /** Stops accepting, drains exchanges for `graceMs`, then aborts the rest. */
+  async close(graceMs: number): Promise<void> {
+    await Promise.all(Array.from(this.#open, (listener) => listener.close(graceMs)));
+  }
+
+  async #listen(
+    wanted: number,
+    host: string,
+    serve: ServeClient,
+    maxClients?: number,
+    session?: number,
+  ): Promise<Bound> {
+    const listener = new ProxyListener(this.#services(), serve, maxClients, session);
+    const { address, port } = await listener.listen(wanted, host);
+    this.#own.add(address, port);
+    this.#open.add(listener);
+    return { listener, address, port };
   }
 }

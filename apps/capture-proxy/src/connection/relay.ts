@@ -1,10 +1,35 @@
+import { type ByteSocket, cutConnection, NOT_IN_SET, type Timed, trackExternalMemory } from "@headworks/sockets";
+import type { BandwidthLimiter, ThrottledPace, ThrottledStream } from "#exchange/bandwidth-limiter.ts";
 import type { BodyCapture } from "#exchange/body.ts";
 import type { Failure } from "#exchange/failure.ts";
-import type { ThrottledStream, BandwidthLimiter, ThrottledPace } from "#exchange/bandwidth-limiter.ts";
-import { NOT_IN_SET, cutConnection, trackExternalMemory } from "@headworks/sockets";
-import type { ByteSocket, Timed } from "@headworks/sockets";
-import type { DirectionTap, MessageTap, OpenTap } from "./message-tap.ts";
 import type { ProxyServices } from "./proxy-services.ts";
+
+/** Output of one direction of a tapped relay. */
+export interface TapOutlet {
+  send(bytes: Buffer): void;
+  /** Buffered messages were sent: reading may resume. */
+  release(): void;
+}
+
+/** One direction of a relay whose bytes are inspected and may be delayed or changed. */
+export interface DirectionTap {
+  push(piece: Buffer): void;
+  /** The buffer is full: reading must pause. */
+  readonly isHolding: boolean;
+  /** The sender closed its side; `done` is called when everything buffered was sent. */
+  end(done: () => void): void;
+}
+
+export interface MessageTap {
+  readonly up: DirectionTap;
+  readonly down: DirectionTap;
+  /** A rule's decision is pending; timeouts are suspended. */
+  readonly isDeciding: boolean;
+  closed(failure: Failure | undefined): void;
+}
+
+/** Creates the tap of a relay. `end` closes the relay gracefully. */
+export type OpenTap = (up: TapOutlet, down: TapOutlet, end: () => void) => MessageTap | undefined;
 
 interface RelayOptions {
   readonly client: ByteSocket;

@@ -1,15 +1,110 @@
 import { isIP } from "node:net";
-import { hostPortText } from "@headworks/host-patterns";
-import { asciiTarget, fieldValue, hasField, removeField, setField } from "@headworks/http1";
-import type { RequestHead } from "@headworks/http1";
+import { hostPortText, parseHostPort } from "@headworks/host-patterns";
+import { withoutPseudoFields } from "@headworks/http-fields";
+import {
+  asciiTarget,
+  fieldValue,
+  type Framing,
+  hasField,
+  type Http1Error,
+  NO_BODY,
+  type RawFields,
+  readRefusedHead,
+  removeField,
+  type RequestHead,
+  setField,
+} from "@headworks/http1";
+import { sectionField } from "@headworks/http2";
 import type { RequestMessage, Scheme } from "#exchange/exchange.ts";
+import type { Failure } from "#exchange/failure.ts";
 import type { SyntheticResponse } from "#exchange/phases.ts";
 import type { Destination } from "#upstream/destination.ts";
 import { hasPassed, LOOP_DETECTED, viaOf } from "#upstream/origin-fields.ts";
-import type { Failure } from "#exchange/failure.ts";
-import { MAGIC_HOST } from "./proxy-services.ts";
-import type { ProxyServices } from "./proxy-services.ts";
-import { parseAbsoluteTarget, shownTarget } from "./target.ts";
+import { invalidRequest } from "./client-failures.ts";
+import { MAGIC_HOST, type ProxyServices } from "./proxy-services.ts";
+
+interface RequestTarget {
+  readonly scheme: "http" | "https";
+  /** Lower-case name or address, no brackets. */
+  readonly host: string;
+  readonly port: number;
+  /** Path and query as sent, at least `/`; `*` for OPTIONS. */
+  readonly path: string;
+  /** The authority as written, for the Host field. */
+  readonly authority: string;
+}
+
+/**
+ * Parses an absolute-form target (RFC 9112, 3.2.2), or returns a sentence with the error. OPTIONS without a path
+ * addresses the whole server (3.2.4).
+ */
+export function parseAbsoluteTarget(target: string, method: string): RequestTarget | string {
+  const schemeEnd = target.indexOf("://");
+  const scheme = target.slice(0, Math.max(0, schemeEnd)).toLowerCase();
+  if (scheme !== "http" && scheme !== "https") {
+    return scheme === "" ? "A proxy request needs an absolute URL" : `The scheme ${scheme} cannot be proxied`;
+  }
+  const rest = target.slice(schemeEnd + 3);
+  const authorityEnd = firstOf(rest, "/?#");
+  const written = rest.slice(0, authorityEnd);
+  // Userinfo must not reach the origin's Host field (RFC 9110, 4.2.4).
+  const named = written.slice(written.lastIndexOf("@") + 1);
+  // An empty port means the scheme's default (RFC 3986, 3.2.3) and is left out of Host.
+  const authority = named.endsWith(":") ? named.slice(0, -1) : named;
+  const place = parseHostPort(authority);
+  if ("issue" in place) return `The host ${JSON.stringify(authority)} is not valid: ${place.issue}`;
+  const after = rest.slice(authorityEnd);
+  const fragment = after.indexOf("#");
+  const pathAndQuery = fragment === -1 ? after : after.slice(0, fragment);
+  const isServerWide = method === "OPTIONS" && pathAndQuery === "";
+  const path = isServerWide ? "*" : pathAndQuery.startsWith("/") ? pathAndQuery : `/${pathAndQuery}`;
+  return { scheme, host: place.host, port: place.port ?? (scheme === "https" ? 443 : 80), path, authority };
+}
+
+/** Parses the `host:port` of CONNECT; the port is required. */
+export function parseConnectTarget(target: string): { readonly host: string; readonly port: number } | string {
+  const place = parseHostPort(target);
+  if ("issue" in place) return `The target ${JSON.stringify(target)} is not valid: ${place.issue}`;
+  if (place.port === undefined) return `The target ${JSON.stringify(target)} has no port`;
+  return { host: place.host, port: place.port };
+}
+
+/** The URL parts shown for a request that is not forwarded. */
+interface ShownTarget extends Pick<RequestTarget, "host" | "port" | "path"> {
+  readonly scheme: Scheme;
+}
+
+/**
+ * The URL parts of a target that cannot be served; undefined if it has no valid host. An unsupported scheme is shown
+ * as `tcp`, a missing or invalid port as 0.
+ */
+export function shownTarget(target: string): ShownTarget | undefined {
+  const [, written = "", authority = "", rest = ""] = TARGET.exec(target) ?? [];
+  const [, name = "", port = ""] = AUTHORITY.exec(authority.slice(authority.lastIndexOf("@") + 1)) ?? [];
+  const place = parseHostPort(name);
+  if ("issue" in place || place.port !== undefined) return undefined;
+  const lower = written.toLowerCase();
+  const scheme = Object.keys(WEB_PORTS).find((known): known is WebScheme => known === lower) ?? "tcp";
+  const shownPort = port === "" && scheme !== "tcp" ? WEB_PORTS[scheme] : portOf(port);
+  const path = rest.startsWith("/") ? rest : `/${rest}`;
+  return { scheme, host: place.host, port: shownPort, path };
+}
+
+type WebScheme = Exclude<Scheme, "tcp">;
+
+const WEB_PORTS: Readonly<Record<WebScheme, number>> = { http: 80, https: 443, ws: 80, wss: 443 };
+const TARGET = /^(?:([a-z][a-z\d+.-]*):\/\/)?([^/?#]*)([^#]*)/is;
+const AUTHORITY = /^(.*?)(?::([^:\]]*))?$/s;
+
+function portOf(text: string): number {
+  const port = /^\d{1,5}$/.test(text) ? Number(text) : 0;
+  return port <= 65_535 ? port : 0;
+}
+
+function firstOf(text: string, characters: string): number {
+  for (let index = 0; index < text.length; index += 1) if (characters.includes(text[index] as string)) return index;
+  return text.length;
+}
 
 const VERSIONS = { "1.0": "HTTP/1.0", "1.1": "HTTP/1.1", "2": "HTTP/2" } as const;
 
@@ -252,4 +347,106 @@ export function replanned(plan: ForwardPlan, original: Readonly<RequestMessage>,
   const authority = hostPortText(host, port, secure ? 443 : 80);
   setField(request.fields, "Host", authority);
   return { ...moved, authority };
+}
+
+/** A request head independent of the HTTP version. */
+export interface ReceivedHead {
+  readonly method: string;
+  /** As received; undefined for a head that was refused. */
+  readonly target?: string | undefined;
+  readonly fields: RawFields;
+  readonly framing: Framing;
+  /** Lower-cased token of a valid upgrade offer. */
+  readonly upgrade: string | undefined;
+  readonly keepAlive: boolean;
+}
+
+const METHOD = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}$/u;
+
+type StatusFailure = Failure & { readonly status: number };
+
+/** A request with an invalid head: it is recorded but not forwarded. */
+interface RefusedRequest {
+  readonly head: ReceivedHead;
+  readonly request: RequestMessage;
+  readonly plan: ExchangePlan & { kind: "failure" };
+}
+
+/**
+ * The record of a refused head; undefined if its URL cannot be determined, and for the proxy's own pages. Bytes
+ * invalid in a URL are percent-encoded.
+ * @param text  the head as received, one character per byte
+ */
+export function refusedRequest(
+  text: string,
+  error: Http1Error,
+  base: TunnelBase | undefined,
+): RefusedRequest | undefined {
+  const read = readRefusedHead(text);
+  if (read === undefined) return undefined;
+  const { target, method, fields } = read;
+  const message = `The request is not valid HTTP: ${error.message}`;
+  const failure: StatusFailure = { ...invalidRequest(message, error), status: error.status };
+  return recorded({ ...read, framing: NO_BODY }, placeOf(target, method, fieldValue(fields, "host"), base), failure);
+}
+
+/** The same for an HTTP/2 field section, possibly incomplete. `isWhole`: no body follows. */
+export function refusedHttp2Request(
+  section: readonly string[],
+  isWhole: boolean,
+  failure: StatusFailure,
+  base: TunnelBase | undefined,
+): RefusedRequest | undefined {
+  const method = sectionField(section, ":method");
+  const path = sectionField(section, ":path");
+  if (method === undefined || path === undefined || !METHOD.test(method)) return undefined;
+  const fields = withoutPseudoFields(section);
+  const authority = sectionField(section, ":authority") ?? fieldValue(fields, "host") ?? "";
+  const target = base === undefined ? `${sectionField(section, ":scheme") ?? "http"}://${authority}${path}` : path;
+  const framing: Framing = isWhole ? NO_BODY : { kind: "chunked" };
+  return recorded({ method, version: "2", fields, framing }, placeOf(target, method, authority, base), failure);
+}
+
+interface RefusedHead {
+  readonly method: string;
+  readonly version: "1.0" | "1.1" | "2";
+  readonly fields: RawFields;
+  readonly framing: Framing;
+}
+
+function recorded(
+  { method, version, fields, framing }: RefusedHead,
+  place: ShownTarget | undefined,
+  failure: StatusFailure,
+): RefusedRequest | undefined {
+  if (place === undefined || place.host === MAGIC_HOST) return undefined;
+  removeField(fields, "proxy-authorization");
+  const path = place.path.replaceAll(/[^!-~]/gu, encoded);
+  const shown = path === place.path ? "" : "; its entry has bytes percent-encoded that no target may have";
+  const { scheme, host, port } = place;
+  return {
+    head: { method, fields, framing, upgrade: undefined, keepAlive: false },
+    request: { method, scheme, host, port, path, version: `HTTP/${version}`, fields, trailers: undefined },
+    plan: { kind: "failure", failure: { ...failure, message: `${failure.message}${shown}` } },
+  };
+}
+
+function placeOf(
+  target: string,
+  method: string,
+  hostField: string | undefined,
+  base: TunnelBase | undefined,
+): ShownTarget | undefined {
+  if (base === undefined || !target.startsWith("/")) {
+    const parsed = parseAbsoluteTarget(target, method);
+    return typeof parsed === "string" ? shownTarget(target) : parsed;
+  }
+  const named = parseHostPort(hostField ?? "");
+  const host = "issue" in named ? base.host : named.host;
+  const port = "issue" in named ? base.port : (named.port ?? base.port);
+  return base.host === MAGIC_HOST ? undefined : { scheme: base.scheme, host, port, path: target };
+}
+
+function encoded(character: string): string {
+  return `%${character.charCodeAt(0).toString(16).toUpperCase().padStart(2, "0")}`;
 }

@@ -1,3 +1,4 @@
+import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Socket } from "node:net";
 import { parseHostPort } from "@headworks/host-patterns";
 import { endAndLinger, NOT_IN_SET, type Timed } from "@headworks/sockets";
@@ -16,13 +17,12 @@ import {
 import type { ClientFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import type { Target, Verdict } from "#exchange/phases.ts";
+import { whenDecided } from "#exchange/pipeline.ts";
 import type { Dialled } from "#upstream/destination.ts";
 import { addressOfOctets, socks5Host } from "#upstream/proxy-route.ts";
-import { whenDecided } from "./later-verdict.ts";
 import type { ProxyServices } from "./proxy-services.ts";
 import { relay } from "./relay.ts";
-import type { ConnectionHandle } from "./tunnel-client.ts";
-import { TunnelExchange } from "./tunnel-exchange.ts";
+import { type ConnectionHandle, TunnelExchange } from "./tunnel-exchange.ts";
 
 /** The entry of a SOCKS5 CONNECT. Only its target and its outcome are known. */
 class Socks5Exchange extends TunnelExchange {
@@ -298,4 +298,17 @@ export function entryStatusOf(failure: Failure): 502 | 504 {
 /** The entry's body: the reply code sent and the underlying error. */
 export function entryText(reply: ReplyCode, failure: Failure): string {
   return `SOCKS5 reply ${reply} (${replyText(reply)})\n${failure.code}: ${failure.message}\n`;
+}
+
+/** Compares credentials in constant time, whatever their lengths: keyed digests are compared. */
+export function credentialsCheck(username: string, password: string): (given: Socks5Credentials) => boolean {
+  const key = randomBytes(32);
+  const digest = (bytes: Uint8Array): Buffer => createHmac("sha256", key).update(bytes).digest();
+  const rightUsername = digest(Buffer.from(username, "utf8"));
+  const rightPassword = digest(Buffer.from(password, "utf8"));
+  return (given) => {
+    const isUsername = timingSafeEqual(digest(given.username), rightUsername);
+    const isPassword = timingSafeEqual(digest(given.password), rightPassword);
+    return isUsername && isPassword;
+  };
 }

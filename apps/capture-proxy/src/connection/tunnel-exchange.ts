@@ -1,11 +1,43 @@
 import { reasonPhrase } from "@headworks/http-fields";
+import type { ByteSocket } from "@headworks/sockets";
 import { BodyCapture } from "#exchange/body.ts";
-import { newMoments } from "#exchange/exchange.ts";
-import type { ClientFacts, Content, HttpVersion, Moments } from "#exchange/exchange.ts";
-import { failureStatus } from "#exchange/failure.ts";
-import type { Failure } from "#exchange/failure.ts";
-import { LiveExchange } from "./live-exchange.ts";
+import { type ClientFacts, type Content, type HttpVersion, type Moments, newMoments } from "#exchange/exchange.ts";
+import { type Failure, failureStatus } from "#exchange/failure.ts";
+import type { SyntheticResponse } from "#exchange/phases.ts";
+import { LiveExchange } from "./http-exchange.ts";
 import type { ProxyServices } from "./proxy-services.ts";
+
+/** Ends a connection at shutdown; kept by the listener or by an outer connection. */
+export interface ConnectionHandle {
+  /** Makes the current exchange the last one. */
+  drain(): void;
+  /** Ends at once; exchanges in flight fail with this reason. */
+  abort(failure: Failure): void;
+}
+
+/** The head of a CONNECT request. */
+export interface ConnectHead {
+  /** `host:port` as written. */
+  readonly target: string;
+  readonly fields: readonly string[];
+}
+
+/** The client side of a tunnel requested by CONNECT. */
+export interface TunnelClient {
+  /** Carries the tunnel once it is accepted; paused. */
+  readonly socket: ByteSocket;
+  readonly version: HttpVersion;
+  accept(): void;
+  /** Responds with an error and closes. */
+  refuse(response: SyntheticResponse): void;
+}
+
+/** Handles a CONNECT; `first` are bytes behind its head. Undefined if nothing follows. */
+export type OpenTunnel = (
+  client: TunnelClient,
+  head: ConnectHead,
+  first: Buffer | undefined,
+) => ConnectionHandle | undefined;
 
 const FAILURE_TEXT_BYTES = 65_536;
 

@@ -1,13 +1,15 @@
-import type { Moments } from "#exchange/exchange.ts";
+import type { Moments, RequestMessage } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
+import type { MutableGauges } from "#exchange/gauges.ts";
 import { ConnectionHistory, machineOf, type SharedRequest } from "#upstream/idle-origins.ts";
 import { ALL_PROTOCOLS, isSamePlace, ONLY_HTTP1 } from "#upstream/destination.ts";
 import type { ApplicationProtocol, Destination, Dialled } from "#upstream/destination.ts";
 import { OriginConnection } from "#upstream/origin-connection.ts";
 import { OriginSession } from "#upstream/origin-session.ts";
 import type { SessionEvents } from "#upstream/origin-session.ts";
-import type { Origin } from "#upstream/origin.ts";
+import type { Origin, OriginRequest } from "#upstream/origin.ts";
 import type { ProxyServices } from "./proxy-services.ts";
+import type { ForwardPlan } from "./request-plan.ts";
 
 /** Origin connections kept per client connection; only plain proxy requests need more than one. */
 const MAX_ORIGINS = 8;
@@ -17,10 +19,10 @@ const MAX_ORIGINS = 8;
  * prior knowledge without TLS. `upgrade`: HTTP/1.1, for an upgrade. `websocket`: HTTP/2 if the origin supports
  * extended CONNECT, otherwise an upgrade.
  */
-export type UpstreamRequirement = "any" | "http2" | "upgrade" | "websocket";
+type UpstreamRequirement = "any" | "http2" | "upgrade" | "websocket";
 
 /** Receives the outcome of one acquisition, exactly once. */
-export interface OriginResult {
+interface OriginResult {
   connected(origin: Origin): void;
   failed(failure: Failure): void;
 }
@@ -309,4 +311,70 @@ export class UpstreamConnections implements SessionEvents {
     this.#connections.splice(at, 1);
     this.#services.gauges.upstreamConnections -= 1;
   }
+}
+
+/** The upstream connection of one exchange: acquired, held and released. */
+export class UpstreamLease {
+  origin: Origin | undefined;
+  readonly #origins: UpstreamConnections;
+  readonly #gauges: MutableGauges;
+  /** Set while a connection is being opened. */
+  #abandonDial: (() => void) | undefined;
+
+  constructor(origins: UpstreamConnections, gauges: MutableGauges) {
+    this.#origins = origins;
+    this.#gauges = gauges;
+  }
+
+  /** Returns a connection that is ready now. A retry always needs a new one. */
+  ready(plan: ForwardPlan, request: OriginRequest, holder: LeaseHolder): Origin | undefined {
+    if (request.isRetry) return undefined;
+    const { destination } = plan;
+    const requirement = requirementOf(plan, request, holder);
+    return this.#origins.ready(destination, requirement) ?? this.#origins.inherit(destination, requirement, request);
+  }
+
+  /** Opens a connection for the request; `result` is not called once the lease is released. */
+  open(plan: ForwardPlan, request: OriginRequest, holder: LeaseHolder, result: OriginResult): void {
+    this.#gauges.pendingRequests += 1;
+    this.#abandonDial = this.#origins.open(plan.destination, requirementOf(plan, request, holder), holder.moments, {
+      connected: (origin) => {
+        this.#dialEnded();
+        result.connected(origin);
+      },
+      failed: (failure) => {
+        this.#dialEnded();
+        result.failed(failure);
+      },
+    });
+  }
+
+  /** Cancels a pending dial or resets the connection in use. */
+  release(resetCode?: number): void {
+    this.#abandonDial?.();
+    this.#dialEnded();
+    this.origin?.destroy(resetCode);
+    this.origin = undefined;
+  }
+
+  #dialEnded(): void {
+    if (this.#abandonDial === undefined) return;
+    this.#abandonDial = undefined;
+    this.#gauges.pendingRequests -= 1;
+  }
+}
+
+interface LeaseHolder {
+  readonly request: Readonly<RequestMessage>;
+  readonly moments: Moments;
+}
+
+function requirementOf(
+  { isHttp2Known, destination }: ForwardPlan,
+  { upgrade }: OriginRequest,
+  holder: LeaseHolder,
+): UpstreamRequirement {
+  if (upgrade === undefined) return isHttp2Known ? "http2" : "any";
+  const isStream = holder.request.version === "HTTP/2" && (isHttp2Known || destination.secure);
+  return isStream ? "websocket" : "upgrade";
 }

@@ -1,4 +1,4 @@
-// Also tests exchange-id.ts and failure.ts.
+// Also tests failure.ts.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { exchangeUrl, newExchangeId, newMoments, type RequestMessage, type Scheme, stageTimings } from "./exchange.ts";

@@ -1,4 +1,3 @@
-// Also tests own-listeners.ts.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { brokenConnection, connectFailure, tlsFailure } from "./connect-failure.ts";

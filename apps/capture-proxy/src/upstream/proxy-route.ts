@@ -1,9 +1,23 @@
-import { compileHostPatterns, formatAddress, type HostMatcher, hostPortText, parseAddress } from "@headworks/host-patterns";
+import {
+  compileHostPatterns,
+  formatAddress,
+  type HostMatcher,
+  hostPortText,
+  parseAddress,
+} from "@headworks/host-patterns";
 import { type Http1Error, requestHeadText, type ResponseHead, ResponseReader } from "@headworks/http1";
 import { type ClientFailure, REPLY, replyText, Socks5ClientHandshake, type Socks5Host } from "@headworks/socks5";
 import type { Failure } from "#exchange/failure.ts";
 import { ourMembers, viaMember } from "./origin-fields.ts";
-import { basicCredentials, capitalized, type ProxyAddress, type ProxyCredentials, proxyFailure, proxyText, quotable } from "./proxy-failure.ts";
+import {
+  basicCredentials,
+  capitalized,
+  type ProxyAddress,
+  type ProxyCredentials,
+  proxyFailure,
+  proxyText,
+  quotable,
+} from "./proxy-failure.ts";
 
 /** Encodes a host for SOCKS5: addresses as octets, everything else as a name. IPv6 zones are dropped. */
 export function socks5Host(host: string): Socks5Host {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Failure } from "#exchange/failure.ts";
-import { failureResponse } from "./failure-page.ts";
+import { failureResponse } from "./client-failures.ts";
 
 const failure: Failure = {
   stage: "connect",

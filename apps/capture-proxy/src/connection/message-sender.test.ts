@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { HeldBody } from "./held-body.ts";
+import { HeldBody } from "./message-sender.ts";
 
 test("everybody who waits for a body is told, each by its own limit", async () => {
   const body = new HeldBody({ kind: "chunked" }, false);

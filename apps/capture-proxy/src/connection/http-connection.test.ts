@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { CHUNKED } from "@headworks/http1";
-import { responseFields, informationalFields, switchFields } from "./forwarded-fields.ts";
+import { responseFields, switchFields } from "./http-connection.ts";
 
-test("an answer carries our own Connection and keeps Trailer", () => {
+test("a response carries our own Connection and keeps Trailer", () => {
   const fields = [
     "Connection",
     "close",
@@ -31,7 +31,7 @@ test("an answer carries our own Connection and keeps Trailer", () => {
   ]);
 });
 
-test("a 101 keeps what names the new protocol; a 103 keeps its links", () => {
+test("a 101 keeps the fields that name the new protocol", () => {
   assert.deepEqual(switchFields(["Connection", "Upgrade", "Upgrade", "websocket", "A", "1"]), [
     "Connection",
     "Upgrade",
@@ -40,5 +40,4 @@ test("a 101 keeps what names the new protocol; a 103 keeps its links", () => {
     "A",
     "1",
   ]);
-  assert.deepEqual(informationalFields(["Connection", "close", "Link", "</a.css>"]), ["Link", "</a.css>"]);
 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { processorMs } from "@headworks/testkit";
-import { parseAbsoluteTarget, parseConnectTarget, shownTarget } from "./target.ts";
+import { parseAbsoluteTarget, parseConnectTarget, shownTarget } from "./request-plan.ts";
 
 const GOOD: readonly [string, object][] = [
   ["http://a.example", { scheme: "http", host: "a.example", port: 80, path: "/", authority: "a.example" }],

@@ -3,7 +3,7 @@ import { EventEmitter } from "node:events";
 import { test } from "node:test";
 import type { Timed } from "@headworks/sockets";
 import { CertificateAuthority } from "@headworks/tls-authority";
-import { CertificateRefusals } from "./certificate-refusals.ts";
+import { CertificateRefusals } from "./client-tls.ts";
 
 interface Connection {
   readonly use: () => void;
