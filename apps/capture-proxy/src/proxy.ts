@@ -35,8 +35,7 @@ import {
   storageErrorReason,
   type Database,
 } from "#storage/database.ts";
-import { DataDirectoryInUseError } from "#storage/data-lock.ts";
-import { ForeignFileError } from "#storage/foreign-file.ts";
+import { DataDirectoryInUseError, ForeignFileError } from "#storage/store-files.ts";
 import { openCaptureStore } from "#storage/open-capture-store.ts";
 import { Dialer } from "#upstream/dial.ts";
 import { IdleOrigins } from "#upstream/idle-origins.ts";

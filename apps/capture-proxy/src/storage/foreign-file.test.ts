@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { DatabaseSync } from "node:sqlite";
 import { temporaryDirectory, type TemporaryDirectory } from "@headworks/testkit";
 import { openDatabase, TRAFFIC_MIGRATIONS } from "./database.ts";
-import { ForeignFileError, refuseForeignFile } from "./foreign-file.ts";
+import { ForeignFileError, refuseForeignFile } from "./store-files.ts";
 import { openCaptureStore } from "./open-capture-store.ts";
 import { openRig } from "./store-rig.ts";
 

@@ -7,7 +7,7 @@ import { beginSession, openTemporaryStore, testsSharing } from "../../test/share
 import { openDatabase } from "./database.ts";
 import { sampleExchange } from "./read/sample-exchange.ts";
 import { NEVER, openRig } from "./store-rig.ts";
-import { tlsText } from "./read/stored-json.ts";
+import { tlsText } from "./write/entry-record.ts";
 
 const inSession = testsSharing("what one session of a store holds", openTemporaryStore, beginSession);
 

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { rmSync } from "node:fs";
-import { dirname, join, resolve, sep } from "node:path";
+import { dirname, join } from "node:path";
 import type { Worker } from "node:worker_threads";
 import type {
   CaptureSession,
@@ -12,7 +12,7 @@ import type {
   TrafficSummary,
   TreeNode,
 } from "@headworks/capture-contract";
-import { makeDirectorySync, canonicalPath } from "@headworks/files";
+import { makeDirectorySync } from "@headworks/files";
 import type { BodySpool } from "#exchange/body.ts";
 import type { ExchangeView } from "#exchange/exchange.ts";
 import type {
@@ -29,26 +29,42 @@ import type {
   StoreEvents,
   StoreLimits,
 } from "./capture-store.ts";
-import { lockForThisProcess } from "./data-lock.ts";
-import { exportChunks } from "./export/export-chunks.ts";
-import { refuseForeignFile, refuseLinkedFile } from "./foreign-file.ts";
 import { SessionImports } from "./import/session-imports.ts";
-import { snapshotOfExchange } from "./read/entry-snapshot.ts";
+import { readerOf, ReaderPool } from "./read/reader-client.ts";
 import type { SessionScope } from "./read/reader-messages.ts";
-import { readerOf, ReaderPool } from "./read/reader-pool.ts";
 import { shownSession } from "./sessions/session-table.ts";
-import { ThreadedStreamStore } from "./streams/open-stream-store.ts";
-import type { StreamStore } from "./streams/stream-store.ts";
+import {
+  lockForThisProcess,
+  refuseForeignFile,
+  refuseLinkedFile,
+  storePlaces,
+  type StorePlaces,
+} from "./store-files.ts";
+import { STREAM_KINDS } from "./streams/stream-message.ts";
+import type {
+  FrameListener,
+  FrameQuery,
+  StoredFrame,
+  StreamGroup,
+  StreamGroupQuery,
+  StreamKind,
+  StreamQuery,
+  StreamRecorder,
+  StreamRow,
+  StreamStats,
+  StreamStore,
+} from "./streams/stream-store.ts";
+import { snapshotOfExchange } from "./write/exchange-record.ts";
 import { WriterClient } from "./write/writer-client.ts";
 import type { SessionRecord, StoreChange } from "./write/writer-messages.ts";
 
-export interface StoreLog {
+interface StoreLog {
   info(facts: object, sentence: string): void;
   warn(facts: object, sentence: string): void;
   error(facts: object, sentence: string): void;
 }
 
-export interface CaptureStoreOptions {
+interface CaptureStoreOptions {
   readonly dataDir: string;
   /** Default: `traffic.db` in the data directory. Bodies of another file are stored beside it, in `<name>-bodies`. */
   readonly databasePath?: string | undefined;
@@ -421,37 +437,105 @@ class ThreadedCaptureStore implements CaptureStore {
   }
 }
 
-/** Absolute paths. */
-interface StorePlaces {
-  readonly path: string;
-  /** The database was configured outside the data directory. */
-  readonly isElsewhere: boolean;
-  readonly bodiesFolder: string;
-  /** Decoded copies; discarded with the process. */
-  readonly decodedFolder: string;
-  /** Lock files, each with the path named in the error. */
-  readonly locks: readonly (readonly [file: string, shownPath: string])[];
+/** The proxy thread's side of the stream tables. */
+class ThreadedStreamStore implements StreamStore {
+  readonly #writer: WriterClient;
+  readonly #readers: ReaderPool;
+
+  constructor(writer: WriterClient, readers: ReaderPool) {
+    this.#writer = writer;
+    this.#readers = readers;
+  }
+
+  open(exchange: ExchangeView, kind: StreamKind): StreamRecorder {
+    return this.#writer.frames.open(exchange, kind);
+  }
+
+  async listStreams(query: StreamQuery, signal?: AbortSignal): Promise<{ streams: StreamRow[]; total: number }> {
+    return await this.#readers.ask("quick", () => ({ op: "streams", query, sessions: this.#sessions }), signal);
+  }
+
+  async listGroups(query: StreamGroupQuery, signal?: AbortSignal): Promise<{ groups: StreamGroup[]; total: number }> {
+    return await this.#readers.ask("scan", () => ({ op: "streamGroups", query, sessions: this.#sessions }), signal);
+  }
+
+  async getStream(id: string): Promise<StreamRow | undefined> {
+    return await this.#readers.ask("quick", () => ({ op: "stream", id, sessions: this.#sessions }));
+  }
+
+  async listFrames(query: FrameQuery, signal?: AbortSignal): Promise<{ frames: StoredFrame[]; total: number }> {
+    const reader = query.search === undefined || query.search === "" ? "quick" : "scan";
+    return await this.#readers.ask(reader, () => ({ op: "frames", query, sessions: this.#sessions }), signal);
+  }
+
+  async frameBytes(streamId: string, ordinal: number): Promise<Buffer | undefined> {
+    const question = () => ({ op: "frameBytes", id: streamId, ordinal, sessions: this.#sessions }) as const;
+    const { bytes } = await this.#readers.ask<{ bytes?: Uint8Array }>("quick", question);
+    return bytes === undefined ? undefined : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  }
+
+  async clear(kind: StreamKind): Promise<void> {
+    await this.#writer.call({ op: "clearStreams", kind: STREAM_KINDS.indexOf(kind) });
+  }
+
+  async stats(kind: StreamKind): Promise<StreamStats> {
+    return await this.#readers.ask("quick", () => ({ op: "streamStats", kind, sessions: this.#sessions }));
+  }
+
+  onOpened(listener: (exchange: ExchangeView) => void): void {
+    this.#writer.frames.onOpened(listener);
+  }
+
+  onFrame(listener: FrameListener): void {
+    this.#writer.frames.onFrame(listener);
+  }
+
+  get #sessions(): WriterClient["sessions"] {
+    return this.#writer.sessions;
+  }
+}
+
+interface PieceSource {
+  /** Undefined after the last piece. */
+  next(): Promise<Uint8Array | undefined>;
+  /** Called once. */
+  close(): Promise<void>;
 }
 
 /**
- * A database other than `traffic.db` has its folders beside it, named after it, since several data directories may
- * share that folder. Every database has a lock beside its canonical path, so that links and other data directories meet
- * the same lock.
+ * Iterates the pieces of a document on demand, for one consumer. Closes the source when the consumer stops or the
+ * signal aborts, even before the first read.
  */
-export function storePlaces(dataDir: string, databasePath: string | undefined): StorePlaces {
-  const directory = resolve(dataDir);
-  const own = join(directory, "traffic.db");
-  const path = resolve(databasePath ?? own);
-  const isElsewhere = path !== own;
-  const beside = isElsewhere ? `${path}-` : `${directory}${sep}`;
-  return {
-    path,
-    isElsewhere,
-    bodiesFolder: `${beside}bodies`,
-    decodedFolder: `${beside}decoded`,
-    locks: [
-      [join(directory, "weir.lock"), directory],
-      [`${canonicalPath(path)}.lock`, path],
-    ],
+function exportChunks(source: PieceSource, signal: AbortSignal): AsyncIterableIterator<Uint8Array, undefined> {
+  let closing: Promise<void> | undefined;
+  const close = async (): Promise<void> => {
+    signal.removeEventListener("abort", onAbort);
+    closing ??= source.close();
+    await closing;
   };
+  // Closing fails only if the thread is gone, and the source with it.
+  const onAbort = (): void => void close().catch(() => undefined);
+  signal.addEventListener("abort", onAbort, { once: true });
+  if (signal.aborted) onAbort();
+  const chunks: AsyncIterableIterator<Uint8Array, undefined> = {
+    next: async () => {
+      signal.throwIfAborted();
+      if (closing !== undefined) return { done: true, value: undefined };
+      try {
+        const value = await source.next();
+        if (value !== undefined) return { done: false, value };
+      } catch (error) {
+        await close().catch(() => undefined);
+        throw error;
+      }
+      await close();
+      return { done: true, value: undefined };
+    },
+    return: async () => {
+      await close();
+      return { done: true, value: undefined };
+    },
+    [Symbol.asyncIterator]: () => chunks,
+  };
+  return chunks;
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { resolve } from "node:path";
 import { test } from "node:test";
-import { storePlaces } from "./open-capture-store.ts";
+import { storePlaces } from "./store-files.ts";
 
 const data = resolve("/data");
 const inData = {

@@ -1,5 +1,5 @@
 import { fromLargeHarEntry, HarDecoder, type HarItem, type HarWebSocketMessage, LargeText } from "@headworks/har";
-import { SESSION_FORMAT_VERSION } from "../export/session-export.ts";
+import { SESSION_FORMAT_VERSION } from "../export/traffic-export.ts";
 import { CheckedMembers, MemberError } from "./checked-members.ts";
 import type { ImportedSession } from "./import-messages.ts";
 import type { FileTarget } from "./imported-content.ts";

@@ -1,7 +1,7 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { HarFormatError } from "@headworks/har";
 import type { FrameBatch, FrameTuple, StreamOpening, StreamProgress } from "../streams/stream-message.ts";
-import { BatchMemory } from "../write/batch-memory.ts";
+import { BatchMemory } from "../write/entry-record.ts";
 import { MemberError } from "./checked-members.ts";
 import { type DocumentReader, type DocumentTarget, harReader, sessionReader } from "./document-entries.ts";
 import {

@@ -1,6 +1,6 @@
 import type { RuleTrace } from "@headworks/capture-contract";
 import type { HttpVersion, RequestMessage, ResponseMessage, Scheme } from "#exchange/exchange.ts";
-import { KINDS } from "../read/entry-facts.ts";
+import { KINDS } from "../write/entry-record.ts";
 import { CheckedMembers } from "./checked-members.ts";
 import type { ImportedEffect, ImportedMessage } from "./imported-entry.ts";
 import { importedMessage, methodOf, statusOf, urlTarget } from "./imported-message.ts";

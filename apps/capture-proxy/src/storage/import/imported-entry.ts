@@ -2,12 +2,19 @@ import { parseHostPort } from "@headworks/host-patterns";
 import type { Failure, TlsInfo } from "@headworks/capture-contract";
 import { fieldValue } from "@headworks/http1";
 import { INLINE_BODY_BYTES } from "#exchange/body.ts";
-import { FLAG_PASSTHROUGH, readFields, resourceTypeOf, withoutParameters } from "../read/entry-facts.ts";
-import type { EntryStateCode, FieldFacts } from "../read/entry-facts.ts";
-import { BODY_STATES, NO_BODY, NOT_STORED, entryText } from "../write/entry-record.ts";
-import type { EffectRecord } from "../read/rule-effects.ts";
-import type { BodyRecord, EntryRecord } from "../write/entry-record.ts";
-import { tlsText } from "../read/stored-json.ts";
+import {
+  BODY_STATES,
+  type BodyRecord,
+  type EffectRecord,
+  type EntryRecord,
+  type EntryStateCode,
+  entryText,
+  FLAG_PASSTHROUGH,
+  NO_BODY,
+  NOT_STORED,
+  tlsText,
+} from "../write/entry-record.ts";
+import { type FieldFacts, readFields, resourceTypeOf, withoutParameters } from "../write/exchange-record.ts";
 
 /** A validated entry from any format. */
 export interface ImportedEntry {

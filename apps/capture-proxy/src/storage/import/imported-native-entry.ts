@@ -1,13 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Failure } from "@headworks/capture-contract";
-import {
-  ENTRY_STATES,
-  finalState,
-  FLAG_MODIFIED,
-  FLAG_PASSTHROUGH,
-  FLAG_SCRIPTED,
-  flagsOfKinds,
-} from "../read/entry-facts.ts";
+import { ENTRY_STATES, FLAG_MODIFIED, FLAG_PASSTHROUGH, FLAG_SCRIPTED, flagsOfKinds } from "../write/entry-record.ts";
+import { finalState } from "../read/stored-entry.ts";
 import { checkedFailure, checkedTls } from "./checked-members.ts";
 import type { CheckedMembers } from "./checked-members.ts";
 import { importedEffect } from "./imported-effect.ts";

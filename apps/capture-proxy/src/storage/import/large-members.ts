@@ -5,7 +5,7 @@ import { cutNote, writtenToFile } from "./imported-content.ts";
 import type { FileTarget } from "./imported-content.ts";
 import { base64Bytes, isBase64Body, withoutPrefix } from "./imported-message.ts";
 import type { FoundBody } from "./imported-message.ts";
-import { MAX_EMBEDDED_BODY_BYTES } from "../export/session-export.ts";
+import { MAX_EMBEDDED_BODY_BYTES } from "../export/traffic-export.ts";
 
 /** Members of a native entry that have a body. */
 export const MESSAGE_MEMBERS = ["request", "response", "original_request", "original_response"] as const;

@@ -5,7 +5,7 @@ import { makeDirectorySync } from "@headworks/files";
 import { createContentDecoder, decodeText } from "@headworks/http-fields/content-coding";
 import { parseMediaType } from "@headworks/http-fields";
 import { StorageError, storageErrorReason } from "../database.ts";
-import { readFilePart } from "./stored-bodies.ts";
+import { readFilePart } from "../stored-bodies.ts";
 
 /** Larger results go to a file. */
 const MEMORY_BYTES = 1_048_576;

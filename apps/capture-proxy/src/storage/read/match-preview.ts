@@ -5,9 +5,8 @@ import { compileCondition } from "@headworks/match-condition";
 import type { BodyText, CompiledCondition, Explanation, MatchSubject } from "@headworks/match-condition";
 import type { QueryRecord } from "@headworks/query-language";
 import type { SqlRow } from "../database.ts";
-import { FLAG_PASSTHROUGH } from "./entry-facts.ts";
-import { CancelledError } from "../search/filtered-set.ts";
-import type { EntrySource, Interest } from "../search/filtered-set.ts";
+import { FLAG_PASSTHROUGH } from "../write/entry-record.ts";
+import { CancelledError, type EntrySource, type Interest } from "../search/filtered-set.ts";
 import type { PreviewRequest } from "./reader-messages.ts";
 import { RECORD_COLUMNS, RECORD_HEAD_COLUMNS, RowRecord } from "./row-record.ts";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { waitUntil } from "@headworks/testkit";
-import { ReaderPool } from "./reader-pool.ts";
+import { ReaderPool } from "./reader-client.ts";
 
 test("what both threads break over is said once, and again a second later", async () => {
   const said: { reason: string; atMs: number }[] = [];

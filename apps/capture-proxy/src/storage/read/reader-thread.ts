@@ -4,13 +4,12 @@ import { parentPort, workerData } from "node:worker_threads";
 import { fieldValue, fieldValues } from "@headworks/http1";
 import type { BodyPart } from "../capture-store.ts";
 import { DecodedBodies } from "./decoded-bodies.ts";
-import { storedFields } from "./stored-json.ts";
-import { CancelledError } from "../search/filtered-set.ts";
-import type { Interest } from "../search/filtered-set.ts";
-import type { BodyRequest, FromReader, ReaderRequest, ReaderSetup, ToReader } from "./reader-messages.ts";
-import { readFilePart } from "./stored-bodies.ts";
-import { StreamReader } from "../streams/stream-reader.ts";
+import { storedFields } from "./stored-entry.ts";
+import { CancelledError, type Interest } from "../search/filtered-set.ts";
+import { readFilePart } from "../stored-bodies.ts";
 import type { TrafficExport } from "../export/traffic-export.ts";
+import type { BodyRequest, FromReader, ReaderRequest, ReaderSetup, ToReader } from "./reader-messages.ts";
+import { StreamReader } from "../streams/stream-reader.ts";
 import { TrafficReader } from "./traffic-reader.ts";
 
 /** Maximum bytes per range request. */

@@ -3,11 +3,10 @@ import { decodeBeginningSync, decodeText } from "@headworks/http-fields/content-
 import { fieldValue, fieldValues } from "@headworks/http1";
 import { isTextual } from "@headworks/http-fields";
 import type { SqlRow } from "../database.ts";
-import { entryState, FLAG_MODIFIED, FLAG_PASSTHROUGH, kindsOfFlags } from "./entry-facts.ts";
-import { urlOfRow } from "./entry-shapes.ts";
+import { entryState, storedFields, urlOfRow } from "./stored-entry.ts";
+import { FLAG_MODIFIED, FLAG_PASSTHROUGH, kindsOfFlags } from "../write/entry-record.ts";
+import type { StoredBodies } from "../stored-bodies.ts";
 import type { EntryStreams, StreamFacts } from "../streams/entry-streams.ts";
-import { storedFields } from "./stored-json.ts";
-import type { StoredBodies } from "./stored-bodies.ts";
 
 /** Searched prefix of a decoded body. */
 export const SEARCHED_BYTES = 8_388_608;

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { TrafficEntry } from "@headworks/capture-contract";
 import { temporaryDirectory } from "@headworks/testkit";
 import type { RequestMessage, ResponseMessage, TraceStep } from "#exchange/exchange.ts";
-import { flagsOfKinds, KINDS, kindsOfFlags } from "./entry-facts.ts";
+import { flagsOfKinds, KINDS, kindsOfFlags } from "../write/entry-record.ts";
 import type { SampleOptions } from "./sample-exchange.ts";
 import { NEVER, openRig } from "../store-rig.ts";
 import type { StoreRig } from "../store-rig.ts";

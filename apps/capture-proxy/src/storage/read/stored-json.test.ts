@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { storedFields } from "./stored-json.ts";
+import { storedFields } from "./stored-entry.ts";
 
 test("fields are read from lines and from JSON alike", () => {
   const fields = ["Host", "a.test", "A", "", "B", "c: d"];

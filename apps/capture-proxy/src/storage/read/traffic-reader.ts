@@ -14,14 +14,26 @@ import {
   type Statement,
   TRAFFIC_MIGRATIONS,
 } from "../database.ts";
-import { MAX_EMBEDDED_BODY_BYTES, sessionExport } from "../export/session-export.ts";
-import { harExport, type TrafficExport } from "../export/traffic-export.ts";
-import { planFilter } from "../search/filter-plan.ts";
-import type { EntrySource, Interest } from "../search/filtered-set.ts";
-import { type Condition, conditionOf, KeptSets, orderedSeqs } from "../search/kept-sets.ts";
+import {
+  harExport,
+  harMessages,
+  MAX_EMBEDDED_BODY_BYTES,
+  sessionExport,
+  streamTexts,
+  type TrafficExport,
+} from "../export/traffic-export.ts";
+import {
+  type Condition,
+  conditionOf,
+  type EntrySource,
+  type Interest,
+  KeptSets,
+  orderedSeqs,
+  planFilter,
+} from "../search/filtered-set.ts";
 import { TextIndex } from "../search/text-index.ts";
-import { harMessages, streamTexts } from "../streams/stream-documents.ts";
-import { SNAPSHOT_COLUMNS, snapshotOfRow } from "./entry-shapes.ts";
+import { StoredBodies } from "../stored-bodies.ts";
+import { SNAPSHOT_COLUMNS, snapshotOfRow, storedFields } from "./stored-entry.ts";
 import { explainMatch, matchPreview } from "./match-preview.ts";
 import type {
   EntriesRequest,
@@ -33,8 +45,6 @@ import type {
   SessionScope,
   ToReader,
 } from "./reader-messages.ts";
-import { StoredBodies } from "./stored-bodies.ts";
-import { storedFields } from "./stored-json.ts";
 import { WholeEntries } from "./whole-entries.ts";
 
 class CursorError extends Error {

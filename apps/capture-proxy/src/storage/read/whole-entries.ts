@@ -3,11 +3,9 @@ import { decodeContent } from "@headworks/http-fields/content-coding";
 import { fieldValues } from "@headworks/http1";
 import { bodyText } from "#exchange/shown-message.ts";
 import type { Database, SqlRow, Statement } from "../database.ts";
-import { entryOfRow } from "./entry-shapes.ts";
+import { EFFECT_COLUMNS, entryOfRow, originalBodyBytes, storedFields, withoutReplacedBodies } from "./stored-entry.ts";
 import type { EntriesRequest, SessionNames } from "./reader-messages.ts";
-import { EFFECT_COLUMNS, originalBodyBytes, withoutReplacedBodies } from "./rule-effects.ts";
-import type { StoredBodies } from "./stored-bodies.ts";
-import { storedFields } from "./stored-json.ts";
+import type { StoredBodies } from "../stored-bodies.ts";
 
 /** Body budget of a list page, and of one entry; larger bodies are fetched by range. */
 const PAGE_BODY_BYTES = 33_554_432;

@@ -4,7 +4,7 @@ import { brotliCompressSync, gzipSync } from "node:zlib";
 import type { TrafficFilter } from "@headworks/capture-contract";
 import fc from "fast-check";
 import type { SampleOptions } from "../read/sample-exchange.ts";
-import { planFilter } from "./filter-plan.ts";
+import { planFilter } from "./filtered-set.ts";
 import { beginSession, openTemporaryStore, testsSharing } from "../../../test/shared-rig.ts";
 import { NEVER } from "../store-rig.ts";
 import type { StoreRig } from "../store-rig.ts";

@@ -4,9 +4,7 @@ import { test } from "node:test";
 import { temporaryDirectory } from "@headworks/testkit";
 import { openDatabase } from "../database.ts";
 import type { Statement } from "../database.ts";
-import { planFilter } from "./filter-plan.ts";
-import { FilteredSet } from "./filtered-set.ts";
-import type { EntrySource } from "./filtered-set.ts";
+import { type EntrySource, FilteredSet, planFilter } from "./filtered-set.ts";
 
 test("an entry that is committed between two questions of one look is found by the next", async () => {
   await using directory = await temporaryDirectory();

@@ -1,13 +1,160 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
+import type { TrafficFilter } from "@headworks/capture-contract";
+import {
+  allOf,
+  compileQuery,
+  EVERYTHING,
+  fromParameters,
+  indexable,
+  needs,
+  type Needs,
+  parseQuery,
+  type Plan,
+  type PlanColumn,
+  type Predicate,
+  type Query,
+} from "@headworks/query-language";
 import type { Database, SqlRow, SqlValue, Statement } from "../database.ts";
-import type { SessionScope } from "../read/reader-messages.ts";
+import type { SessionScope, ToReader } from "../read/reader-messages.ts";
 import { RECORD_COLUMNS, RECORD_HEAD_COLUMNS, RowRecord } from "../read/row-record.ts";
-import type { StoredBodies } from "../read/stored-bodies.ts";
-import { EntryStreams } from "../streams/entry-streams.ts";
-import type { FilterPlan } from "./filter-plan.ts";
-import { demandOf } from "./required-text.ts";
-import type { TextFinding, TextIndex } from "./text-index.ts";
+import type { StoredBodies } from "../stored-bodies.ts";
+import { EntryStreams, STREAM_COLUMNS } from "../streams/entry-streams.ts";
+import { demandOf, type TextFinding, type TextIndex } from "./text-index.ts";
 import { PREFILTER_COLUMNS, PREFILTER_JOINS, TextPrefilter } from "./text-prefilter.ts";
+
+/** A compiled filter: an SQL condition and a predicate for what SQL cannot decide. */
+interface FilterPlan {
+  /** Condition on `entry` under the alias `e`. */
+  readonly where: string;
+  readonly values: readonly SqlValue[];
+  /** Undefined if the condition suffices. */
+  readonly predicate: Predicate | undefined;
+  readonly needs: Needs;
+  readonly query: Query;
+  readonly isEverything: boolean;
+  /** Depends on the current time: results must not be cached for long. */
+  readonly isTimed: boolean;
+}
+
+/** Filters are validated by the API; this is for callers that skip it. */
+class FilterError extends Error {
+  override readonly name = "FilterError";
+}
+
+/** Throws {@link FilterError} for an invalid filter. */
+export function planFilter(filter: TrafficFilter, nowMs: number): FilterPlan {
+  const query = queryOfFilter(filter);
+  const { plan, exact } = indexable(query, { nowMs });
+  const values: SqlValue[] = [];
+  const where = sqlOfPlan(plan, values);
+  return {
+    where,
+    values,
+    predicate: exact ? undefined : compileQuery(query, { nowMs }),
+    needs: needs(query),
+    query,
+    isEverything: exact && plan.kind === "any",
+    isTimed: isTimed(query),
+  };
+}
+
+/** The conjunction of all parts of a filter. */
+function queryOfFilter(filter: TrafficFilter): Query {
+  const { q, session_id: _session, min_size, max_size, min_time, max_time, ...texts } = filter;
+  const typed = q === undefined ? { ok: true as const, query: EVERYTHING } : parseQuery(q);
+  if (!typed.ok) throw new FilterError(`q: ${typed.error.message} (at character ${typed.error.start + 1})`);
+  const parameters = fromParameters({
+    ...texts,
+    min_size: numberText(min_size),
+    max_size: numberText(max_size),
+    min_time: numberText(min_time),
+    max_time: numberText(max_time),
+  });
+  if (!parameters.ok) throw new FilterError(`${parameters.error.parameter}: ${parameters.error.message}`);
+  return allOf([typed.query, parameters.query]);
+}
+
+function numberText(value: number | undefined): string | undefined {
+  return value === undefined ? undefined : String(value);
+}
+
+function isTimed(query: Query): boolean {
+  switch (query.kind) {
+    case "and":
+    case "or":
+      return query.terms.some(isTimed);
+    case "not":
+      return isTimed(query.term);
+    case "preset":
+      return isTimed(query.query);
+    case "since":
+    case "before":
+      return query.moment.kind === "ago";
+    default:
+      return false;
+  }
+}
+
+const COLUMNS: Readonly<Record<PlanColumn, string>> = {
+  id: "id",
+  seq: "e.seq",
+  method: "method",
+  scheme: "scheme",
+  host: "host",
+  port: "port",
+  path: "(CASE instr(path, '?') WHEN 0 THEN path ELSE substr(path, 1, instr(path, '?') - 1) END)",
+  status: "status",
+  requestType: "request_type",
+  responseType: "response_type",
+  resourceType: "resource_type",
+  requestSizeBytes: "request_size",
+  responseSizeBytes: "response_size",
+  durationMs: "(duration_us / 1000.0)",
+  timestampMs: "started_ms",
+  state: "(CASE state WHEN 0 THEN 'pending' WHEN 1 THEN 'complete' WHEN 2 THEN 'failed' ELSE 'closed' END)",
+  isPassthrough: "(CASE flags & 2 WHEN 0 THEN 'false' ELSE 'true' END)",
+  ...STREAM_COLUMNS,
+};
+
+function sqlOfPlan(plan: Plan, values: SqlValue[]): string {
+  switch (plan.kind) {
+    case "any":
+      return "TRUE";
+    case "and":
+      return `(${plan.terms.map((term) => sqlOfPlan(term, values)).join(" AND ")})`;
+    case "or":
+      return `(${plan.terms.map((term) => sqlOfPlan(term, values)).join(" OR ")})`;
+    case "not":
+      return `NOT COALESCE(${sqlOfPlan(plan.term, values)}, FALSE)`;
+    case "present":
+      return `COALESCE(${COLUMNS[plan.column]} <> '', FALSE)`;
+    case "number":
+      values.push(plan.value);
+      return `COALESCE(${COLUMNS[plan.column]} ${plan.op} ?, FALSE)`;
+    case "text":
+      return `COALESCE(${textTest(`lower(${COLUMNS[plan.column]})`, plan.op, plan.value, values)}, FALSE)`;
+  }
+}
+
+function textTest(
+  column: string,
+  op: "equals" | "contains" | "startsWith" | "endsWith",
+  value: string,
+  values: SqlValue[],
+): string {
+  values.push(value);
+  switch (op) {
+    case "equals":
+      return `${column} = ?`;
+    case "contains":
+      return `instr(${column}, ?) > 0`;
+    case "startsWith":
+      return `instr(${column}, ?) = 1`;
+    case "endsWith":
+      values.push(value);
+      return value === "" ? `? = ?` : `substr(${column}, -length(?)) = ?`;
+  }
+}
 
 /** Entry numbers of a filter, newest first, growing at both ends: scans go backwards, new entries go in front. */
 export class SeqSet {
@@ -81,7 +228,9 @@ export class SeqSet {
 
 /** Maximum time before other requests run. */
 const TURN_MS = 15;
+
 const CHUNK_ROWS = 64;
+
 /** Entry numbers per text index query. */
 const WINDOW_ROWS = 4096;
 
@@ -415,4 +564,115 @@ function lowerBound(values: readonly number[], holds: (value: number) => boolean
     else low = middle + 1;
   }
   return low;
+}
+
+/** Cached sets for scrolling; least recently used are evicted. */
+const MAX_SETS = 16;
+
+/** Lifetime of a set that depends on the current time. */
+const TIMED_SET_MS = 1000;
+
+/** Above this size the sort order is reused for a while although entries arrived. */
+const LARGE_SET = 100_000;
+
+const LARGE_SET_MS = 2000;
+
+/** A condition on `entry` under the alias `e`. */
+export interface Condition {
+  readonly where: string;
+  readonly values: readonly SqlValue[];
+}
+
+interface KeptOrder {
+  readonly generation: number;
+  readonly madeMs: number;
+  /** Ascending by column, then by number. */
+  readonly seqs: readonly number[];
+}
+
+/** A condition for exactly what the plan finds; `all` is called only if SQL cannot express it. */
+export function conditionOf(scope: SessionScope, plan: FilterPlan, all: () => readonly number[]): Condition {
+  return plan.predicate === undefined
+    ? {
+        where: `session = ? AND seq > ? AND (${plan.where})`,
+        values: [scope.number, scope.floorSeq, ...plan.values],
+      }
+    : { where: "seq IN (SELECT value FROM json_each(?))", values: [JSON.stringify(all())] };
+}
+
+/** A filter's set with its requested orders. */
+class KeptSet {
+  readonly set: FilteredSet;
+  readonly #source: EntrySource;
+  readonly #scope: SessionScope;
+  readonly #orders = new Map<string, KeptOrder>();
+
+  constructor(source: EntrySource, scope: SessionScope, filter: TrafficFilter) {
+    this.#source = source;
+    this.#scope = scope;
+    this.set = new FilteredSet(source, scope, planFilter(filter, Date.now()));
+  }
+
+  /** Whether the set is still valid. */
+  get isGood(): boolean {
+    return !(this.set.plan.isTimed && Date.now() - this.set.createdMs > TIMED_SET_MS);
+  }
+
+  /** Ascending by column, then by number. */
+  ordered(column: string): readonly number[] {
+    const { set } = this;
+    const known = this.#orders.get(column);
+    const ageMs = Date.now() - (known?.madeMs ?? 0);
+    const isGood =
+      known?.generation === set.generation || ((known?.seqs.length ?? 0) > LARGE_SET && ageMs < LARGE_SET_MS);
+    if (known !== undefined && isGood) return known.seqs;
+    const condition = conditionOf(this.#scope, set.plan, () => set.all());
+    const seqs = orderedSeqs(this.#source, condition, `${column}, seq`);
+    this.#orders.set(column, { generation: set.generation, madeMs: Date.now(), seqs });
+    return seqs;
+  }
+}
+
+export function orderedSeqs({ database }: EntrySource, { where, values }: Condition, order = "seq"): number[] {
+  const row = database
+    .prepare(`SELECT group_concat(seq) AS seqs FROM (SELECT seq FROM entry e WHERE ${where} ORDER BY ${order})`)
+    .get(...values);
+  return typeof row?.["seqs"] === "string" ? (JSON.parse(`[${row["seqs"]}]`) as number[]) : [];
+}
+
+/** Cache of sets by session and filter. */
+export class KeptSets {
+  readonly #source: EntrySource;
+  readonly #sets = new Map<string, KeptSet>();
+
+  constructor(source: EntrySource) {
+    this.#source = source;
+  }
+
+  /** The cached set, or a new, empty one. */
+  of(scope: SessionScope, filter: TrafficFilter): KeptSet {
+    const { session_id: _session, ...rest } = filter;
+    const key = JSON.stringify([scope.number, scope.floorSeq, filterKey(rest)]);
+    const known = this.#sets.get(key);
+    this.#sets.delete(key);
+    const kept = known?.isGood === true ? known : new KeptSet(this.#source, scope, filter);
+    this.#sets.set(key, kept);
+    const [oldest] = this.#sets.keys();
+    if (this.#sets.size > MAX_SETS && oldest !== undefined) this.#sets.delete(oldest);
+    return kept;
+  }
+
+  /** Entries were rewritten or removed, or have new stream data. */
+  note({ changedSeqs, streamedSeqs, removedSeqs, reset }: Extract<ToReader, { readonly kind: "change" }>): void {
+    if (reset) this.#sets.clear();
+    for (const { set } of this.#sets.values()) {
+      set.note(changedSeqs, removedSeqs);
+      if (set.plan.needs.streams) set.note(streamedSeqs, []);
+    }
+  }
+}
+
+/** Independent of the order of parameters. */
+function filterKey(filter: TrafficFilter): unknown[] {
+  return Object.entries(filter).sort(([left], [right]) => (left < right ? -1 : 1));
 }

@@ -1,11 +1,198 @@
-import { existsSync } from "node:fs";
-import { inBothReadings, READABLE } from "@headworks/query-language";
-import type { Database, SqlRow, Statement } from "../database.ts";
+import { existsSync, rmSync } from "node:fs";
+import { inBothReadings, type Query, READABLE, type TextValue } from "@headworks/query-language";
+import { type Database, openDatabase, SEARCH_MIGRATIONS, type SqlRow, type Statement } from "../database.ts";
 import { RECORD_COLUMNS, RECORD_HEAD_COLUMNS, RowRecord } from "../read/row-record.ts";
-import type { StoredBodies } from "../read/stored-bodies.ts";
-import type { RequiredText } from "./required-text.ts";
-import { type Segment, SignatureTable } from "./signature-table.ts";
-import { SignatureColumns } from "./text-signature.ts";
+import type { StoredBodies } from "../stored-bodies.ts";
+import { type IndexedEntry, rowsOfNeedle, SIGNATURE_ROWS, SignatureColumns } from "./text-signature.ts";
+
+/** Signature rows that must be set for every entry that may match: all rows, or one of several alternatives. */
+type RequiredText =
+  | { readonly kind: "rows"; readonly rows: readonly number[] }
+  | { readonly kind: "all" | "any"; readonly terms: readonly RequiredText[] };
+
+/** Fields that search bodies only. Other fields have columns or are rarely used alone. */
+const BODY_FIELDS: ReadonlySet<string> = new Set(["body", "req.body", "resp.body"]);
+
+/** Undefined if any text may match. */
+export function demandOf(query: Query): RequiredText | undefined {
+  switch (query.kind) {
+    case "and":
+      return allOf(query.terms.map(demandOf));
+    case "or":
+      return anyOf(query.terms.map(demandOf));
+    case "preset":
+      return demandOf(query.query);
+    case "anywhere":
+      return demandOfValue(query.value);
+    case "field": {
+      const { test } = query;
+      if (!BODY_FIELDS.has(query.field) || test.kind !== "text" || test.mode !== "matches") return undefined;
+      return anyOf(test.values.map(demandOfValue));
+    }
+    default:
+      return undefined;
+  }
+}
+
+function demandOfValue(value: TextValue): RequiredText | undefined {
+  switch (value.kind) {
+    case "literal":
+      return demandOfText(value.text);
+    case "wildcard":
+      return allOf(value.parts.map(demandOfText));
+    case "pattern":
+      return undefined;
+  }
+}
+
+/** The query language compares free texts and bodies in lower case. */
+function demandOfText(text: string): RequiredText | undefined {
+  const rows = rowsOfNeedle(text.toLowerCase());
+  return rows === undefined ? undefined : { kind: "rows", rows };
+}
+
+function allOf(terms: readonly (RequiredText | undefined)[]): RequiredText | undefined {
+  const known = terms.filter((term) => term !== undefined);
+  return known.length === 0 ? undefined : { kind: "all", terms: known };
+}
+
+function anyOf(terms: readonly (RequiredText | undefined)[]): RequiredText | undefined {
+  const known = terms.filter((term) => term !== undefined);
+  return known.length === 0 || known.length < terms.length ? undefined : { kind: "any", terms: known };
+}
+
+const ROWS_OF_SLICE = 32;
+
+const SLICES_OF_SEGMENT = SIGNATURE_ROWS / ROWS_OF_SLICE;
+
+/** Columns of a finished segment; its bits stay on disk. */
+interface Segment {
+  readonly number: number;
+  readonly columns: number;
+}
+
+/** Finished signatures in a file of their own, which may be lost at any time. */
+class SignatureTable {
+  readonly #database: Database;
+  readonly #slice: Statement;
+  readonly #segment: Statement;
+
+  /** Opens or creates the file; replaces an unusable one. Throws SQLite's error if that fails. */
+  static open(path: string): SignatureTable {
+    try {
+      return new SignatureTable(path);
+    } catch {
+      for (const suffix of ["", "-wal", "-shm"]) rmSync(`${path}${suffix}`, { force: true });
+      return new SignatureTable(path);
+    }
+  }
+
+  private constructor(path: string) {
+    this.#database = openDatabase(path, {
+      migrations: SEARCH_MIGRATIONS,
+      // Segments lost in a power failure are rebuilt.
+      synchronous: "NORMAL",
+      cacheBytes: 4_194_304,
+    });
+    try {
+      this.#slice = this.#database.prepare("SELECT bits FROM slice WHERE key = ?");
+      this.#segment = this.#database.prepare("SELECT seqs, marks, spans FROM segment WHERE number = ?");
+    } catch (error) {
+      this.#database.close();
+      throw error;
+    }
+  }
+
+  close(): void {
+    this.#database.close();
+  }
+
+  segments(): Segment[] {
+    return this.#database
+      .prepare("SELECT number, columns FROM segment ORDER BY number")
+      .all()
+      .map((row) => ({ number: Number(row["number"]), columns: Number(row["columns"]) }));
+  }
+
+  entries(segment: Segment): IndexedEntry[] {
+    const row = this.#segment.get(segment.number);
+    const seqs = new Float64Array(bufferOf(row?.["seqs"]));
+    const marks = new Int32Array(bufferOf(row?.["marks"]));
+    if (seqs.length !== marks.length) throw new Error("A segment of the text index is damaged");
+    return Array.from(seqs, (seq, index) => ({ seq, mark: marks[index] ?? 0 }));
+  }
+
+  save(signatures: SignatureColumns): Segment {
+    const { entries, spans, count } = signatures;
+    const { bits, strideBytes } = signatures.matrix();
+    return this.#database.transaction(() => {
+      const { lastInsertRowid } = this.#database
+        .prepare("INSERT INTO segment (columns, seqs, marks, spans) VALUES (?, ?, ?, ?)")
+        .run(
+          count,
+          bytesOf(Float64Array.from(entries, ({ seq }) => seq)),
+          bytesOf(Int32Array.from(entries, ({ mark }) => mark)),
+          bytesOf(Int32Array.from(spans.flatMap(({ first, last }) => [first, last]))),
+        );
+      const number = Number(lastInsertRowid);
+      const insert = this.#database.prepare("INSERT INTO slice VALUES (?, ?)");
+      const sliceBytes = ROWS_OF_SLICE * strideBytes;
+      for (let part = 0; part < SLICES_OF_SEGMENT; part += 1) {
+        insert.run(number * SLICES_OF_SEGMENT + part, bits.subarray(part * sliceBytes, (part + 1) * sliceBytes));
+      }
+      return { number, columns: count };
+    });
+  }
+
+  remove(segment: Segment): void {
+    this.#database.transaction(() => {
+      this.#database.prepare("DELETE FROM segment WHERE number = ?").run(segment.number);
+      const first = segment.number * SLICES_OF_SEGMENT;
+      this.#database.prepare("DELETE FROM slice WHERE key BETWEEN ? AND ?").run(first, first + SLICES_OF_SEGMENT - 1);
+    });
+  }
+
+  /** Entries whose columns have all given rows set. */
+  find(segment: Segment, rows: readonly number[], onSeq: (seq: number) => void): void {
+    const strideBytes = Math.ceil(segment.columns / 8);
+    const columns = new Uint8Array(strideBytes).fill(0xff);
+    for (const row of rows) {
+      const bits = this.#bits(segment, row, strideBytes);
+      let left = 0;
+      for (let byte = 0; byte < strideBytes; byte += 1) {
+        left |= columns[byte] = (columns[byte] ?? 0) & (bits[byte] ?? 0);
+      }
+      if (left === 0) return;
+    }
+    const found = this.#segment.get(segment.number);
+    const seqs = new Float64Array(bufferOf(found?.["seqs"]));
+    const spans = new Int32Array(bufferOf(found?.["spans"]));
+    for (let column = 0; column < segment.columns; column += 1) {
+      if (((columns[column >> 3] ?? 0) & (1 << (column & 7))) === 0) continue;
+      const last = spans[column * 2 + 1] ?? -1;
+      for (let place = spans[column * 2] ?? 0; place <= last; place += 1) onSeq(seqs[place] ?? 0);
+    }
+  }
+
+  #bits(segment: Segment, row: number, strideBytes: number): Uint8Array {
+    const part = Math.floor(row / ROWS_OF_SLICE);
+    const found = this.#slice.get(segment.number * SLICES_OF_SEGMENT + part)?.["bits"];
+    if (!(found instanceof Uint8Array) || found.length !== ROWS_OF_SLICE * strideBytes) {
+      throw new Error("A slice of the text index is damaged");
+    }
+    const from = (row % ROWS_OF_SLICE) * strideBytes;
+    return found.subarray(from, from + strideBytes);
+  }
+}
+
+function bytesOf(numbers: Float64Array | Int32Array): Uint8Array {
+  return new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength);
+}
+
+function bufferOf(value: unknown): ArrayBuffer {
+  if (!(value instanceof Uint8Array)) throw new Error("A segment of the text index is damaged");
+  return value.slice().buffer;
+}
 
 const PAGE_SEQS = 65_536;
 
@@ -41,9 +228,12 @@ class SeqBits {
 
 /** Minimum columns of a segment: entries are never split across segments. */
 const COLUMNS_OF_SEGMENT = 512;
+
 /** Unindexed entries scanned, or removed entries, before the index is updated. */
 const WORTHWHILE_ENTRIES = 4096;
+
 const NUMBERS_AT_ONCE = 4096;
+
 const ENTRIES_AT_ONCE = 16;
 
 const MARKED = "e.id || ' ' || e.request_body_stored || ' ' || e.response_body_stored";

@@ -2,10 +2,9 @@ import type { Query } from "@headworks/query-language";
 import { decodeBeginningSync } from "@headworks/http-fields/content-coding";
 import { fieldValues } from "@headworks/http1";
 import type { SqlRow } from "../database.ts";
-import { urlOfRow } from "../read/entry-shapes.ts";
-import { storedFields } from "../read/stored-json.ts";
+import { storedFields, urlOfRow } from "../read/stored-entry.ts";
 import { mayBeText, SEARCHED_BYTES } from "../read/row-record.ts";
-import type { StoredBodies } from "../read/stored-bodies.ts";
+import type { StoredBodies } from "../stored-bodies.ts";
 
 /** All parts in one row instead of a look-up each. */
 export const PREFILTER_COLUMNS =

@@ -1,6 +1,5 @@
-import type { ChangeLog } from "../write/change-log.ts";
+import type { ChangeLog, SessionTable } from "../sessions/session-table.ts";
 import type { Database, Statement } from "../database.ts";
-import type { SessionTable } from "../sessions/session-table.ts";
 import { STATE_CLOSED } from "./stream-message.ts";
 import type { FrameBatch, FrameBatchText, FrameTuple, StreamOpening, StreamProgress } from "./stream-message.ts";
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { anyCharacter } from "@headworks/testkit";
-import { BATCH_BYTES, BatchMemory, BatchReader } from "./batch-memory.ts";
+import { BATCH_BYTES, BatchMemory, BatchReader } from "./entry-record.ts";
 
 const entries = fc.array(
   fc.record({ text: fc.string({ unit: anyCharacter }), bodies: fc.array(fc.uint8Array(), { maxLength: 4 }) }),

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { existsSync, statSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { temporaryDirectory } from "@headworks/testkit";
-import { DiskReserve } from "./disk-reserve.ts";
+import { DiskReserve } from "./writer-thread.ts";
 
 const MIB = 1_048_576;
 

@@ -1,14 +1,84 @@
-import type { Failure } from "@headworks/capture-contract";
+import { randomUUID } from "node:crypto";
+import type { Failure, RuleKind, RuleTrace, TlsInfo } from "@headworks/capture-contract";
 import type { FieldLines, RawFields } from "@headworks/http1";
-import type { EntryStateCode } from "../read/entry-facts.ts";
-import type { EffectRecord } from "../read/rule-effects.ts";
+import type { RequestMessage, ResponseMessage } from "#exchange/exchange.ts";
+import type { Database, SqlRow, Statement } from "../database.ts";
+import type { ChangeLog, SessionTable } from "../sessions/session-table.ts";
+import type { BodyFiles } from "../stored-bodies.ts";
+import type { StreamRows } from "../streams/stream-rows.ts";
+import type { RecordBatch } from "./writer-messages.ts";
+
+/** Codes of `entry.state`, in contract order. */
+export const ENTRY_STATES = ["pending", "complete", "failed", "closed"] as const;
+
+export type EntryStateCode = 0 | 1 | 2 | 3;
+
+export const FLAG_MODIFIED = 1;
+
+export const FLAG_PASSTHROUGH = 2;
+
+export const FLAG_SCRIPTED = 4;
+
+/** Order of the bits; append new kinds. */
+export const KINDS = [
+  "block",
+  "rewrite",
+  "mock",
+  "breakpoint",
+  "throttle",
+  "script",
+  "plugin",
+] as const satisfies readonly RuleKind[];
+
+/** Above {@link FLAG_MODIFIED} and its like. One bit for each kind of rule that affected the entry. */
+const FIRST_BIT = 8;
+
+/** Bits of `entry.flags`. */
+export function flagsOfKinds(trace: readonly { readonly kind: RuleKind }[]): number {
+  return trace.reduce((flags, { kind }) => flags | (FIRST_BIT << KINDS.indexOf(kind)), 0);
+}
+
+/** Inverse of {@link flagsOfKinds}. */
+export function kindsOfFlags(flags: number): RuleKind[] {
+  return flags < FIRST_BIT ? [] : KINDS.filter((_kind, index) => (flags & (FIRST_BIT << index)) !== 0);
+}
 
 /** Indexes are stored in `entry.*_body_state`. */
 export const BODY_STATES = ["none", "complete", "truncated", "not_stored"] as const;
+
 export const NOT_STORED = BODY_STATES.indexOf("not_stored");
+
+/** Column order: member names in every entry would double its size. */
+export const TLS_COLUMNS = [
+  "client_version",
+  "client_cipher",
+  "sni",
+  "upstream_version",
+  "upstream_cipher",
+  "upstream_verified",
+  "upstream_subject",
+  "upstream_issuer",
+  "upstream_valid_to",
+  "upstream_client_certificate",
+] as const satisfies readonly (keyof TlsInfo)[];
+
+export function tlsText(tls: TlsInfo): string {
+  return JSON.stringify(TLS_COLUMNS.map((name) => tls[name]));
+}
+
+/** Rule effects as sent to the writer and stored; replaced bodies are separate. */
+export interface EffectRecord {
+  readonly trace: readonly RuleTrace[];
+  readonly request: RequestMessage | null;
+  readonly response: ResponseMessage | null;
+  /** Sizes of the replaced bodies; -1 if not replaced. */
+  readonly requestBytes: number;
+  readonly responseBytes: number;
+}
 
 /** Whether a running state of the entry was stored before; "maybe" if the writer thread ended meanwhile. */
 export const RECORDED_BEFORE = ["no", "yes", "maybe"] as const;
+
 export type RecordedBefore = (typeof RECORDED_BEFORE)[number];
 
 /** An entry as sent to the writer, a JSON array. */
@@ -57,7 +127,7 @@ export type EntryRecord = [
 export type BodyRecord = [size: number, stored: number, state: number, inlineBytes: number, spooled: number];
 
 /** Separator of the parts of an entry; neither JSON nor field lines contain it. */
-export const PART_END = "\0";
+const PART_END = "\0";
 
 /**
  * Joins the parts of an entry: the record, then request fields, response fields and TLS facts, which are stored as is
@@ -84,3 +154,391 @@ function fieldsText({ fields, fieldLines }: FieldsOfMessage): string {
 }
 
 export const NO_BODY: BodyRecord = [0, 0, 0, 0, 0];
+
+const MAX_ENTRIES = 256;
+
+/** A batch is sent when it is full or the next entry does not fit. */
+export const BATCH_BYTES = 1_048_576;
+
+/** Length of an entry's text, little-endian, before the text. */
+const LENGTH_BYTES = 4;
+
+/** Upper bound of the UTF-8 bytes per UTF-16 code unit. */
+const CHARACTER_BYTES = 3;
+
+/**
+ * Encoded entries for the writer in one transferable buffer. Each entry is the length of its text, the text, and its
+ * body bytes in order.
+ */
+export class BatchMemory {
+  readonly memory: ArrayBuffer;
+  readonly #bytes: Buffer;
+  #entries = 0;
+  #usedBytes = 0;
+
+  constructor(memory: ArrayBuffer) {
+    this.memory = memory;
+    this.#bytes = Buffer.from(memory);
+  }
+
+  /** Allocates at least {@link BATCH_BYTES}, more if the entry needs it. */
+  static for(text: string, bodyBytes: number): BatchMemory {
+    return new BatchMemory(new ArrayBuffer(Math.max(BATCH_BYTES, maxBytes(text, bodyBytes))));
+  }
+
+  get entries(): number {
+    return this.#entries;
+  }
+
+  get usedBytes(): number {
+    return this.#usedBytes;
+  }
+
+  get isFull(): boolean {
+    return this.#entries >= MAX_ENTRIES;
+  }
+
+  hasRoomFor(text: string, bodyBytes: number): boolean {
+    return this.#usedBytes + maxBytes(text, bodyBytes) <= this.#bytes.length;
+  }
+
+  /** Requires {@link hasRoomFor}. */
+  add(text: string, bodies: readonly Uint8Array[]): void {
+    const start = this.#usedBytes + LENGTH_BYTES;
+    const textBytes = this.#bytes.write(text, start, "utf8");
+    this.#bytes.writeUInt32LE(textBytes, this.#usedBytes);
+    let at = start + textBytes;
+    for (const body of bodies) {
+      this.#bytes.set(body, at);
+      at += body.length;
+    }
+    this.#usedBytes = at;
+    this.#entries += 1;
+  }
+}
+
+function maxBytes(text: string, bodyBytes: number): number {
+  return LENGTH_BYTES + CHARACTER_BYTES * text.length + bodyBytes;
+}
+
+/** Reads entries in insertion order. Bodies are views of the buffer. */
+export class BatchReader {
+  readonly #bytes: Buffer;
+  #at = 0;
+
+  constructor(memory: ArrayBuffer) {
+    this.#bytes = Buffer.from(memory);
+  }
+
+  /** Starts the next entry. Read its bodies before the next call. */
+  text(): string {
+    const start = this.#at + LENGTH_BYTES;
+    this.#at = start + this.#bytes.readUInt32LE(this.#at);
+    return this.#bytes.toString("utf8", start, this.#at);
+  }
+
+  body(sizeBytes: number): Uint8Array {
+    const body = new Uint8Array(this.#bytes.buffer, this.#at, sizeBytes);
+    this.#at += sizeBytes;
+    return body;
+  }
+}
+
+const ENTRY_COLUMNS = [
+  "seq",
+  "id",
+  "session",
+  "state",
+  "started_ms",
+  "method",
+  "scheme",
+  "host",
+  "port",
+  "path",
+  "status",
+  "status_message",
+  "request_type",
+  "response_type",
+  "resource_type",
+  "duration_us",
+  "ttfb_us",
+  "request_size",
+  "response_size",
+  "request_version",
+  "response_version",
+  "flags",
+  "source",
+  "client_addr",
+  "server_addr",
+  "connection_id",
+  "failure_code",
+  "timings",
+  "request_body_size",
+  "request_body_stored",
+  "request_body_state",
+  "response_body_size",
+  "response_body_stored",
+  "response_body_state",
+  "note",
+] as const;
+
+/** A decoded record with its field texts and inline bodies. */
+interface IncomingEntry {
+  readonly record: EntryRecord;
+  readonly requestFields: string;
+  readonly responseFields: string;
+  readonly tls: string;
+  readonly requestBytes: Uint8Array | undefined;
+  readonly responseBytes: Uint8Array | undefined;
+  /** Body before rules replaced it. */
+  readonly originalRequest: Uint8Array | undefined;
+  readonly originalResponse: Uint8Array | undefined;
+  /** Read from a file; the id may be taken. */
+  readonly isImported: boolean;
+}
+
+const EMPTY = new Uint8Array(0);
+
+const NEW = RECORDED_BEFORE.indexOf("no");
+
+const AGAIN = RECORDED_BEFORE.indexOf("yes");
+
+/** Bodies are views of the batch's memory. */
+export function* entriesOfBatch({ entries, memory, firstSeq }: RecordBatch): Generator<IncomingEntry> {
+  const reader = new BatchReader(memory);
+  const body = (bytes: number, whenEmpty?: Uint8Array): Uint8Array | undefined => {
+    if (bytes <= 0) return bytes === 0 ? whenEmpty : undefined;
+    return reader.body(bytes);
+  };
+  for (let index = 0; index < entries; index += 1) {
+    const [line = "", requestFields = "[]", responseFields = "", tls = ""] = reader.text().split(PART_END);
+    const record = JSON.parse(line) as EntryRecord;
+    if (firstSeq !== undefined) record[0] = firstSeq + index;
+    const requestBytes = body(record[31][3]);
+    const responseBytes = body(record[32][3]);
+    const effect = record[34];
+    const originalRequest = body(effect?.requestBytes ?? -1, EMPTY);
+    const originalResponse = body(effect?.responseBytes ?? -1, EMPTY);
+    yield {
+      record,
+      requestFields,
+      responseFields,
+      tls,
+      requestBytes,
+      responseBytes,
+      originalRequest,
+      originalResponse,
+      isImported: firstSeq !== undefined,
+    };
+  }
+}
+
+/** Writes and removes entry rows, always within the caller's transaction. */
+export class EntryRows {
+  readonly #sessions: SessionTable;
+  readonly #files: BodyFiles;
+  readonly #streams: StreamRows;
+  readonly #insert: Statement;
+  readonly #update: Statement;
+  readonly #insertHead: Statement;
+  readonly #insertBody: Statement;
+  readonly #existing: Statement;
+  readonly #byId: Statement;
+  readonly #deleteEntry: Statement;
+  readonly #deleteHead: Statement;
+  readonly #deleteBodies: Statement;
+  readonly #insertEffect: Statement;
+  readonly #deleteEffect: Statement;
+  #highestSeq: number;
+
+  constructor(database: Database, sessions: SessionTable, files: BodyFiles, streams: StreamRows, highestSeq: number) {
+    this.#sessions = sessions;
+    this.#files = files;
+    this.#streams = streams;
+    this.#highestSeq = highestSeq;
+    this.#insert = database.prepare(
+      `INSERT INTO entry (${ENTRY_COLUMNS.join(", ")}) VALUES (${ENTRY_COLUMNS.map(() => "?").join(", ")})`,
+    );
+    const updated = ENTRY_COLUMNS.filter((column) => column !== "seq" && column !== "session" && column !== "note");
+    this.#update = database.prepare(
+      `UPDATE entry SET ${updated.map((column) => `${column} = ?`).join(", ")} WHERE seq = ?`,
+    );
+    this.#insertHead = database.prepare("INSERT OR REPLACE INTO head VALUES (?, ?, ?, ?, ?, ?, ?)");
+    this.#insertBody = database.prepare("INSERT OR REPLACE INTO body VALUES (?, ?, ?)");
+    this.#existing = database.prepare(
+      "SELECT session, request_body_stored + response_body_stored AS stored FROM entry WHERE seq = ?",
+    );
+    this.#byId = database.prepare("SELECT 1 FROM entry WHERE id = ?");
+    this.#deleteEntry = database.prepare(
+      "DELETE FROM entry WHERE seq = ? RETURNING id, session, request_body_stored + response_body_stored AS stored",
+    );
+    this.#deleteHead = database.prepare("DELETE FROM head WHERE seq = ?");
+    this.#insertEffect = database.prepare("INSERT OR REPLACE INTO effect VALUES (?, ?, ?, ?, ?)");
+    this.#deleteEffect = database.prepare(
+      "DELETE FROM effect WHERE seq = ? RETURNING IFNULL(length(request_body), 0) + IFNULL(length(response_body), 0) AS stored",
+    );
+    this.#deleteBodies = database.prepare("DELETE FROM body WHERE key BETWEEN ? AND ? RETURNING file");
+  }
+
+  /** Newest entry number ever stored. */
+  get highestSeq(): number {
+    return this.#highestSeq;
+  }
+
+  /** Call after the commit. */
+  raiseHighest(seq: number): void {
+    this.#highestSeq = Math.max(this.#highestSeq, seq);
+  }
+
+  /**
+   * Inserts an entry, or replaces its running state. An entry known to have been stored and deleted since stays
+   * deleted.
+   */
+  store(entry: IncomingEntry, log: ChangeLog): void {
+    const { record } = entry;
+    if (entry.isImported && this.#byId.get(record[2]) !== undefined) {
+      const id = randomUUID();
+      this.#streams.renamed(record[3], record[2], id);
+      record[2] = id;
+    }
+    const request = this.#settle(record[31], log);
+    const response = this.#settle(record[32], log);
+    const replaced = (entry.originalRequest?.length ?? 0) + (entry.originalResponse?.length ?? 0);
+    const stored = request[1] + response[1] + replaced;
+    const before = record[1] === NEW ? undefined : this.#existing.get(record[0]);
+    const mustBeThere = before !== undefined || record[1] === AGAIN;
+    const isGone = mustBeThere ? !this.#isVisible(before, record[0], log) : this.#isCleared(record, log);
+    if (isGone) {
+      log.removedFiles.push(...[request[4], response[4]].filter((file) => file !== 0));
+      return;
+    }
+    const session =
+      before === undefined
+        ? (log.session(this.#sessions, record[3])?.number ?? this.#sessions.activeNumber)
+        : Number(before["session"]);
+    if (before !== undefined) {
+      const [seq, id, , ...values] = rowValues(record, request, response, session);
+      // Keep a note that was set while the exchange ran.
+      this.#update.run(id ?? null, ...values.slice(0, -1), seq ?? null);
+    } else {
+      this.#insert.run(...rowValues(record, request, response, session));
+    }
+    this.#insertHead.run(
+      record[0],
+      entry.requestFields,
+      jsonOrNull(record[28]),
+      entry.responseFields === "" ? null : entry.responseFields,
+      jsonOrNull(record[29]),
+      jsonOrNull(record[30]),
+      entry.tls === "" ? null : entry.tls,
+    );
+    if (request[4] !== 0) this.#insertBody.run(record[0] * 2, null, request[4]);
+    else if (entry.requestBytes !== undefined) this.#insertBody.run(record[0] * 2, entry.requestBytes, null);
+    if (response[4] !== 0) this.#insertBody.run(record[0] * 2 + 1, null, response[4]);
+    else if (entry.responseBytes !== undefined) this.#insertBody.run(record[0] * 2 + 1, entry.responseBytes, null);
+    this.#storeEffect(entry);
+    log.count(this.#sessions, session, before === undefined ? 1 : 0, stored - Number(before?.["stored"] ?? 0));
+    if (before !== undefined || record[0] < Math.max(this.#highestSeq, log.highestSeq)) log.changedSeqs.push(record[0]);
+    log.highestSeq = Math.max(log.highestSeq, record[0]);
+  }
+
+  /** Removes an entry and everything that belongs to it. Returns its id, undefined if there is none. */
+  remove(seq: number, log: ChangeLog, counts = true): string | undefined {
+    const row = this.#deleteEntry.get(seq);
+    if (row === undefined) return undefined;
+    this.#deleteHead.run(seq);
+    for (const body of this.#deleteBodies.all(seq * 2, seq * 2 + 1)) {
+      if (body["file"] !== null) log.removedFiles.push(Number(body["file"]));
+    }
+    const replaced = Number(this.#deleteEffect.get(seq)?.["stored"] ?? 0);
+    if (counts) log.count(this.#sessions, Number(row["session"]), -1, -Number(row["stored"]) - replaced);
+    log.removedSeqs.push(seq);
+    this.#streams.remove(String(row["id"]), log, counts);
+    return String(row["id"]);
+  }
+
+  #storeEffect({ record, originalRequest, originalResponse }: IncomingEntry): void {
+    const effect = record[34];
+    if (effect === null) return;
+    const { trace, request, response } = effect;
+    const original = request === null && response === null ? null : JSON.stringify({ request, response });
+    this.#insertEffect.run(
+      record[0],
+      JSON.stringify(trace),
+      original,
+      originalRequest ?? null,
+      originalResponse ?? null,
+    );
+  }
+
+  #isVisible(row: SqlRow | undefined, seq: number, log: ChangeLog): boolean {
+    if (row === undefined) return false;
+    const session = log.session(this.#sessions, Number(row["session"]));
+    return session !== undefined && seq > session.floorSeq;
+  }
+
+  /** True if the session was cleared after the entry was numbered. */
+  #isCleared(record: EntryRecord, log: ChangeLog): boolean {
+    const session = log.session(this.#sessions, record[3]) ?? this.#sessions.active;
+    return session !== undefined && record[0] <= session.floorSeq;
+  }
+
+  /** Marks a spooled body as not stored if its file failed. */
+  #settle(body: BodyRecord, log: ChangeLog): BodyRecord {
+    if (body[4] !== 0 && !this.#files.has(body[4])) {
+      log.bodiesNotStored += 1;
+      return [body[0], 0, NOT_STORED, 0, 0];
+    }
+    return body;
+  }
+}
+
+function jsonOrNull(value: unknown): string | null {
+  return value === null ? null : JSON.stringify(value);
+}
+
+function rowValues(
+  record: EntryRecord,
+  request: BodyRecord,
+  response: BodyRecord,
+  session: number,
+): (string | number | null)[] {
+  const failure = record[30];
+  return [
+    record[0],
+    record[2],
+    session,
+    record[4],
+    record[5],
+    record[6],
+    record[7],
+    record[8],
+    record[9],
+    record[10],
+    record[11],
+    record[12],
+    record[13],
+    record[14],
+    record[15],
+    record[16],
+    record[17],
+    record[18],
+    record[19],
+    record[20],
+    record[21],
+    record[22],
+    record[23],
+    record[24],
+    record[25],
+    record[26],
+    failure === null ? null : failure.code,
+    record[27],
+    request[0],
+    request[1],
+    request[2],
+    response[0],
+    response[1],
+    response[2],
+    record[33],
+  ];
+}

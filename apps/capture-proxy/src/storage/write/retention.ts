@@ -1,8 +1,7 @@
 import type { StoreLimits } from "../capture-store.ts";
-import type { ChangeLog } from "./change-log.ts";
+import type { ChangeLog, SessionTable } from "../sessions/session-table.ts";
+import type { EntryRows } from "./entry-record.ts";
 import type { Database, Statement } from "../database.ts";
-import type { EntryRows } from "./entry-rows.ts";
-import type { SessionTable } from "../sessions/session-table.ts";
 import type { StreamRows } from "../streams/stream-rows.ts";
 
 /** Entries removed per transaction: takes a few milliseconds, so batches are hardly delayed. */

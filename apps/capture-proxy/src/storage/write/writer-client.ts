@@ -3,13 +3,11 @@ import type { BodySpool } from "#exchange/body.ts";
 import type { ExchangeView } from "#exchange/exchange.ts";
 import type { StorageStatus, StoreLimits } from "../capture-store.ts";
 import { DatabaseTooNewError, StorageError } from "../database.ts";
-import { replacedBodies } from "../read/rule-effects.ts";
+import { encodeRecord, replacedBodies } from "./exchange-record.ts";
+import { BATCH_BYTES, BatchMemory, type RecordedBefore } from "./entry-record.ts";
+import { FrameQueue } from "../streams/frame-queue.ts";
 import type { FrameBatch } from "../streams/stream-message.ts";
-import { BATCH_BYTES, BatchMemory } from "./batch-memory.ts";
 import { FileSpool } from "./body-spool.ts";
-import type { RecordedBefore } from "./entry-record.ts";
-import { FrameQueue } from "./frame-queue.ts";
-import { encodeRecord } from "./record-message.ts";
 import { maxBytes } from "./retention.ts";
 import { startWriterThread } from "./start-writer-thread.ts";
 import type {

@@ -5,14 +5,14 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { temporaryDirectory, waitUntil } from "@headworks/testkit";
-import { bodyFilePath, BodyFiles } from "../read/body-files.ts";
+import { bodyFilePath, BodyFiles } from "../stored-bodies.ts";
+import { WriterThread } from "./writer-thread.ts";
 import { FileSpool } from "./body-spool.ts";
 import { openDatabase } from "../database.ts";
 import { sampleExchange } from "../read/sample-exchange.ts";
 import { TrafficWriter } from "./traffic-writer.ts";
 import { WriterClient } from "./writer-client.ts";
 import type { FromWriter, ToWriter, WriterSetup } from "./writer-messages.ts";
-import { WriterThread } from "./writer-thread.ts";
 import { startWriterThread } from "./start-writer-thread.ts";
 
 // State that survives a crash of the writer thread and temporary disk errors.

@@ -1,26 +1,31 @@
-import { exchangeUrl } from "#exchange/exchange.ts";
-import type { ExchangeView } from "#exchange/exchange.ts";
+import { exchangeUrl, type ExchangeView } from "#exchange/exchange.ts";
 import {
   FLAG_COMPRESSED,
   FLAG_FINAL,
   FRAME_DIRECTIONS,
   FRAME_EFFECTS,
   FRAME_TYPES,
+  type FrameBatch,
+  type FrameTuple,
   STATE_CLOSED,
   STREAM_KINDS,
   STREAM_STATES,
-} from "../streams/stream-message.ts";
-import type { FrameBatch, FrameTuple, StreamOpening, StreamProgress } from "../streams/stream-message.ts";
-import type { FrameListener, FrameRecord, StreamFacts, StreamKind, StreamRecorder } from "../streams/stream-store.ts";
+  type StreamOpening,
+  type StreamProgress,
+} from "./stream-message.ts";
+import type { FrameListener, FrameRecord, StreamFacts, StreamKind, StreamRecorder } from "./stream-store.ts";
 
 /** Maximum delay before a batch is sent, well within the promised 250 ms. */
 const BATCH_MS = 40;
+
 const BATCH_FRAMES = 2048;
+
 const BATCH_BYTES = 4_194_304;
+
 /** Estimated memory overhead of a queued frame. */
 const FRAME_BYTES = 96;
 
-export interface FrameOutlet {
+interface FrameOutlet {
   send(batch: FrameBatch): void;
   /** Whether the backlog has room for these bytes. */
   hasRoomFor(bytes: number): boolean;

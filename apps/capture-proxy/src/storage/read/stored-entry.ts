@@ -1,20 +1,82 @@
 import type {
+  EntryState,
   Failure,
   RequestData,
   ResponseData,
+  RuleTrace,
   Timings,
+  TlsInfo,
   TrafficEntry,
   TrafficSnapshot,
 } from "@headworks/capture-contract";
-import { fieldValue } from "@headworks/http1";
-import { exchangeUrl } from "#exchange/exchange.ts";
-import type { Scheme } from "#exchange/exchange.ts";
-import { bodyMembers, fieldPairs, joinedFields } from "#exchange/shown-message.ts";
+import { fieldValue, type RawFields } from "@headworks/http1";
+import { exchangeUrl, type Scheme } from "#exchange/exchange.ts";
+import {
+  type BodyFacts,
+  bodyMembers,
+  fieldPairs,
+  joinedFields,
+  shownRequest,
+  shownResponse,
+} from "#exchange/shown-message.ts";
 import type { SqlRow } from "../database.ts";
-import { entryState, FLAG_MODIFIED, FLAG_PASSTHROUGH, FLAG_SCRIPTED, kindsOfFlags } from "./entry-facts.ts";
-import { parsed, storedTls } from "./stored-json.ts";
-import { shownEffect } from "./rule-effects.ts";
-import { BODY_STATES } from "../write/entry-record.ts";
+import {
+  BODY_STATES,
+  type EffectRecord,
+  ENTRY_STATES,
+  type EntryStateCode,
+  FLAG_MODIFIED,
+  FLAG_PASSTHROUGH,
+  FLAG_SCRIPTED,
+  kindsOfFlags,
+  TLS_COLUMNS,
+} from "../write/entry-record.ts";
+
+/** Maps an exported pending entry to failed. */
+export function finalState(state: EntryState): EntryState {
+  return state === "pending" ? "failed" : state;
+}
+
+export function entryState(row: SqlRow): EntryState {
+  return ENTRY_STATES[Number(row["state"]) as EntryStateCode];
+}
+
+/** Default for entries of earlier versions. */
+const NOT_KNOWN: Pick<TlsInfo, "upstream_client_certificate"> = { upstream_client_certificate: null };
+
+/** JSON from a trusted column. */
+export function parsed<T>(value: unknown): T | null {
+  return typeof value === "string" ? (JSON.parse(value) as T) : null;
+}
+
+/**
+ * Fields from a trusted column: a JSON array or field lines (`FieldLines`).
+ * @throws SyntaxError if the file is corrupt
+ */
+export function storedFields(value: unknown): RawFields | null {
+  if (typeof value !== "string") return null;
+  return value.startsWith("[") ? (JSON.parse(value) as RawFields) : fieldsOfLines(value);
+}
+
+function fieldsOfLines(lines: string): RawFields {
+  const fields: RawFields = [];
+  for (let at = 0; at < lines.length;) {
+    const nameEnd = lines.indexOf(": ", at);
+    const lineEnd = lines.indexOf("\r\n", at);
+    if (nameEnd < 0 || lineEnd < nameEnd) throw new SyntaxError("Fields in the store are damaged");
+    fields.push(lines.slice(at, nameEnd), lines.slice(nameEnd + 2, lineEnd));
+    at = lineEnd + 2;
+  }
+  return fields;
+}
+
+/** Reads the array of {@link tlsText}, or the object that earlier versions wrote. */
+export function storedTls(value: unknown): TlsInfo | null {
+  const tls = parsed<TlsInfo | readonly TlsInfo[keyof TlsInfo][]>(value);
+  if (tls === null) return null;
+  if (!Array.isArray(tls)) return { ...NOT_KNOWN, ...(tls as Partial<TlsInfo>) } as TlsInfo;
+  return Object.fromEntries(TLS_COLUMNS.map((name, at) => [name, tls[at] ?? null])) as unknown as TlsInfo;
+}
 
 /** Columns of `entry` for a list row. */
 export const SNAPSHOT_COLUMNS =
@@ -77,7 +139,7 @@ export function urlOfRow(row: SqlRow): string {
 }
 
 /** A body as API responses show it. */
-export interface ShownBody {
+interface ShownBody {
   readonly bytes: Uint8Array | undefined;
   readonly fields: string[];
 }
@@ -170,4 +232,77 @@ function numberOrNull(value: unknown): number | null {
 
 function textOrNull(value: unknown): string | null {
   return typeof value === "string" ? value : null;
+}
+
+/** Columns of `effect` in addition to those of an entry and its head. */
+export const EFFECT_COLUMNS =
+  "f.trace, f.original, f.request_body AS original_request_body, f.response_body AS original_response_body, " +
+  "length(f.request_body) AS original_request_bytes, length(f.response_body) AS original_response_bytes";
+
+/** For responses without bodies. */
+export function withoutReplacedBodies(row: SqlRow): SqlRow {
+  return { ...row, original_request_body: null, original_response_body: null };
+}
+
+/** Body bytes that {@link shownEffect} adds: the replaced bodies, or the sent one again where only the head changed. */
+export function originalBodyBytes(
+  row: SqlRow,
+  passedOn: { readonly request: number; readonly response: number },
+): number {
+  const original = parsed<Pick<EffectRecord, "request" | "response">>(row["original"]);
+  const given = (side: "request" | "response"): number => {
+    const replaced = row[`original_${side}_bytes`];
+    return original?.[side] ? (typeof replaced === "number" ? replaced : passedOn[side]) : 0;
+  };
+  return given("request") + given("response");
+}
+
+type ShownEffect = {
+  readonly trace: RuleTrace[];
+  readonly original_request: RequestData | null;
+  readonly original_response: ResponseData | null;
+};
+
+/** The body of the message as sent. */
+type PassedOn = Pick<RequestData, "body" | "body_encoding" | "body_size" | "body_stored_size" | "body_state">;
+
+/** Members of an entry that describe rule effects. A body that was not replaced is the sent one. */
+export function shownEffect(
+  row: SqlRow,
+  request: PassedOn,
+  response: PassedOn | null,
+  durationMs: number,
+): ShownEffect {
+  const trace = parsed<RuleTrace[]>(row["trace"]) ?? [];
+  const original = parsed<Pick<EffectRecord, "request" | "response">>(row["original"]);
+  const [sent, received] = [original?.request, original?.response];
+  return {
+    trace,
+    original_request: sent ? withBody((body) => shownRequest(sent, body), row, "request", request) : null,
+    original_response: received
+      ? withBody((body) => shownResponse(received, body, durationMs), row, "response", response)
+      : null,
+  };
+}
+
+/** Uses the replaced body if there is one, otherwise the sent one. */
+function withBody<T extends RequestData | ResponseData>(
+  show: (body: BodyFacts) => T,
+  row: SqlRow,
+  side: "request" | "response",
+  passedOn: PassedOn | null,
+): T {
+  const replaced = row[`original_${side}_bytes`];
+  if (typeof replaced === "number") {
+    const bytes = row[`original_${side}_body`];
+    return show({
+      bytes: bytes instanceof Uint8Array && replaced > 0 ? bytes : undefined,
+      sizeBytes: replaced,
+      storedBytes: replaced,
+      state: replaced === 0 ? "none" : "complete",
+    });
+  }
+  if (passedOn === null) return show({ bytes: undefined, sizeBytes: 0, storedBytes: 0, state: "none" });
+  const { body, body_encoding, body_size: sizeBytes, body_stored_size: storedBytes, body_state: state } = passedOn;
+  return { ...show({ bytes: undefined, sizeBytes, storedBytes, state }), body, body_encoding };
 }

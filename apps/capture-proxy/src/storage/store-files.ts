@@ -1,5 +1,66 @@
 import { closeSync, openSync, readSync, statSync } from "node:fs";
+import { join, resolve, sep } from "node:path";
+import { canonicalPath, storageErrorKind } from "@headworks/files";
 import { openDatabase } from "./database.ts";
+
+/** Absolute paths. */
+export interface StorePlaces {
+  readonly path: string;
+  /** The database was configured outside the data directory. */
+  readonly isElsewhere: boolean;
+  readonly bodiesFolder: string;
+  /** Decoded copies; discarded with the process. */
+  readonly decodedFolder: string;
+  /** Lock files, each with the path named in the error. */
+  readonly locks: readonly (readonly [file: string, shownPath: string])[];
+}
+
+/**
+ * A database other than `traffic.db` has its folders beside it, named after it, since several data directories may
+ * share that folder. Every database has a lock beside its canonical path, so that links and other data directories meet
+ * the same lock.
+ */
+export function storePlaces(dataDir: string, databasePath: string | undefined): StorePlaces {
+  const directory = resolve(dataDir);
+  const own = join(directory, "traffic.db");
+  const path = resolve(databasePath ?? own);
+  const isElsewhere = path !== own;
+  const beside = isElsewhere ? `${path}-` : `${directory}${sep}`;
+  return {
+    path,
+    isElsewhere,
+    bodiesFolder: `${beside}bodies`,
+    decodedFolder: `${beside}decoded`,
+    locks: [
+      [join(directory, "weir.lock"), directory],
+      [`${canonicalPath(path)}.lock`, path],
+    ],
+  };
+}
+
+export class DataDirectoryInUseError extends Error {
+  override readonly name = "DataDirectoryInUseError";
+
+  constructor(path: string) {
+    super(`Another running proxy uses ${path}: stop it, or choose another data directory`);
+  }
+}
+
+/**
+ * Locks a file exclusively for this process; returns the unlock function. SQLite takes an operating system lock on
+ * every platform; it ends with the process, so a crash leaves nothing to clean up.
+ */
+export function lockForThisProcess(file: string, shownPath: string): () => void {
+  try {
+    const database = openDatabase(file, { busyTimeoutMs: 0, journal: "none" });
+    database.exec("PRAGMA locking_mode = EXCLUSIVE");
+    database.exec("BEGIN EXCLUSIVE");
+    return () => database.close();
+  } catch (error) {
+    if (storageErrorKind(error) === "busy") throw new DataDirectoryInUseError(shownPath);
+    throw error;
+  }
+}
 
 /** The configured database file belongs, or may belong, to another program; opening it would destroy it. */
 export class ForeignFileError extends Error {
