@@ -105,15 +105,15 @@ const handlers = {
 const REFLECTION_FILE = fileURLToPath(new URL("grpc-reflection.proto", import.meta.url));
 const reflection = loadSync(REFLECTION_FILE, LOADING)["grpc.reflection.v1.ServerReflection"] as ServiceDefinition;
 
-interface Question {
+interface ReflectionRequest {
   readonly fileByFilename?: string;
   readonly fileContainingSymbol?: string;
   readonly listServices?: string;
 }
 
-function serverReflectionInfo(call: ServerDuplexStream<Question, object>): void {
+function serverReflectionInfo(call: ServerDuplexStream<ReflectionRequest, object>): void {
   const order = definition["shop.v1.Order"] as { readonly fileDescriptorProtos: readonly Buffer[] };
-  call.on("data", ({ listServices }: Question) => {
+  call.on("data", ({ listServices }: ReflectionRequest) => {
     const files = { fileDescriptorResponse: { fileDescriptorProto: order.fileDescriptorProtos } };
     const services = { listServicesResponse: { service: [{ name: "shop.v1.Orders" }] } };
     call.write(listServices === undefined ? files : services);

@@ -1,4 +1,4 @@
-"""Makes one kind of gRPC call and prints what came of it as JSON.
+"""Makes one kind of gRPC call and prints the result as JSON.
 
 Arguments: the kind, the target as host:port, and for TLS the file of the authority to trust.
 """
@@ -85,7 +85,7 @@ def client_stream():
 
 
 def bidi():
-    """Each message is sent only when the one before came back."""
+    """Sends each message after the echo of the previous one."""
     import queue
 
     waiting = queue.Queue()

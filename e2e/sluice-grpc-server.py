@@ -1,6 +1,6 @@
-"""A gRPC server whose messages are plain bytes. Prints its port, and serves until a signal ends it.
+"""A gRPC server whose messages are plain bytes. Prints its port, and serves until a signal.
 
-Arguments: nothing for plain TCP, or a certificate and its key.
+Arguments: none for plain TCP, or a certificate and its key.
 """
 
 import json
@@ -51,7 +51,7 @@ def bidi(requests, context):
 
 
 def late(request, context):
-    """Answers nothing until its client has gone."""
+    """Sends nothing until its client disconnects."""
     remaining = context.time_remaining()
     gone = threading.Event()
     context.add_callback(gone.set)
@@ -62,7 +62,7 @@ def late(request, context):
 
 
 def endless(request, context):
-    """Sends until its client has gone."""
+    """Sends until its client disconnects."""
     context.add_callback(lambda: note("endless: gone"))
     number = 0
     while context.is_active():

@@ -155,7 +155,7 @@ describe("a forbidden import is reported with its line and the alternative", () 
       "one format package in another",
       "packages/http1/src/chunk.ts",
       'import "@headworks/http-fields";',
-      /depends on nothing of ours/u,
+      /imports no other package of ours/u,
     ],
     [
       "a registry package in a format package",
@@ -186,7 +186,7 @@ describe("a forbidden import is reported with its line and the alternative", () 
       "an app's inside in an end-to-end test",
       "e2e/curl.test.ts",
       'import "../apps/capture-proxy/src/proxy.ts";',
-      /drive real processes from outside/u,
+      /use real processes from outside/u,
     ],
     [
       "a re-exported forbidden module",
@@ -222,7 +222,7 @@ describe("a specifier has the form that Node loads and the zones require", () =>
       "an entry that a package does not have",
       "e2e/a.test.ts",
       'import "@headworks/http1/head";',
-      /has no such entry; its package\.json names: \./u,
+      /has no such entry; its package\.json has: \./u,
     ],
     [
       "a relative path across folders of an app",

@@ -71,7 +71,7 @@ function resolve(specifier: string, from: string, workspace: Workspace | undefin
   return file === undefined
     ? {
         kind: "unknown",
-        message: `${name} has no such entry; its package.json names: ${[...owner.entries.keys()].join(" ")}`,
+        message: `${name} has no such entry; its package.json has: ${[...owner.entries.keys()].join(" ")}`,
       }
     : { kind: "ours", file };
 }
@@ -189,7 +189,7 @@ function matchesName(names: readonly string[], name: string): boolean {
 function indexFileProblems(file: string, workspace: Workspace | undefined): Problem[] {
   if (!/\/src\/(?:.*\/)?index\.tsx?$/u.test(file)) return [];
   if (workspace !== undefined && [...workspace.entries.values()].includes(file)) return [];
-  return [{ where: file, message: "index.ts is for a package's public entry only. Name the file for what it holds" }];
+  return [{ where: file, message: "index.ts is for a package's public entry only. Name the file after its content" }];
 }
 
 /** Node modules that a browser would load from the entries through value imports. */
@@ -229,7 +229,7 @@ function cycleProblems(edges: readonly Edge[]): Problem[] {
       const cycle = [...path.slice(start), file].join(" > ");
       problems.push({
         where: file,
-        message: `imports itself in a circle: ${cycle}. Move what both need to a file of its own`,
+        message: `is part of an import cycle: ${cycle}. Move the shared part to a file of its own`,
       });
       return;
     }

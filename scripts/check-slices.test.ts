@@ -109,7 +109,7 @@ describe("a meaningless name is reported in every folder", () => {
     "apps/capture-ui/src/ui/Utils.tsx",
   ];
   for (const path of paths) {
-    test(path, () => assert.match(problemsWith({ [path]: "" }).join("\n"), /does not say what is inside/u));
+    test(path, () => assert.match(problemsWith({ [path]: "" }).join("\n"), /does not describe the content/u));
   }
   for (const path of [
     "packages/http1/src/shared-dictionary.ts",

@@ -29,7 +29,8 @@ function deniedNameProblems(files: readonly string[]): Problem[] {
   }
   return [...seen].map((where) => ({
     where,
-    message: "The name does not say what is inside. Name it for its noun, or put the function where its only caller is",
+    message:
+      "The name does not describe the content. Name the file after its noun, or move the function to its only caller",
   }));
 }
 
@@ -64,7 +65,7 @@ function sliceFileProblems(app: SlicedApp, file: string): Problem[] {
   const name = rest.join("/");
   if (name === "") return [{ where: file, message: "Only folders belong here, one for each slice" }];
   if (rest.length > 1) {
-    return [{ where: file, message: "A slice is one flat folder; if it needs two, it is two slices" }];
+    return [{ where: file, message: "A slice is one flat folder; a slice that needs two is two slices" }];
   }
   if (!name.endsWith(".ts")) return [];
   const roles = name.replace(TEST, "").replace(/\.ts$/u, "").split(".");
@@ -99,7 +100,7 @@ function sliceProblems(root: string, app: SlicedApp, slice: string, files: reado
   if (!existsSync(join(root, app.contract, `${slice}.ts`))) {
     problems.push({
       where,
-      message: `Has no contract ${app.contract}/${slice}.ts; slice and contract carry the same name`,
+      message: `Has no contract ${app.contract}/${slice}.ts; slice and contract have the same name`,
     });
   }
   const list = join(root, app.list);
@@ -145,7 +146,7 @@ function viewProblems(root: string, app: SlicedApp, slices: readonly string[]): 
     .filter((view) => !slices.includes(view) && !(view in app.viewsWithoutSlice))
     .map((view) => ({
       where: `${app.views}/${view}`,
-      message: `No slice is called ${view}; a view carries its slice's name, or a reason in scripts/slice-rules.ts`,
+      message: `No slice is called ${view}; a view has its slice's name, or a reason in scripts/slice-rules.ts`,
     }));
 }
 

@@ -8,7 +8,7 @@ export const testZones: readonly Zone[] = [
     node: "all",
     npm: ["ws", "fast-check", "playwright-core"],
     ours: [FORMATS],
-    instead: "The testkit stands in for peers and must not know the services it tests",
+    instead: "The testkit replaces peers and must not import the services under test",
   },
   {
     name: "ui-tests",
@@ -40,7 +40,7 @@ export const testZones: readonly Zone[] = [
     node: "all",
     npm: "all",
     ours: [...CONTRACT, "gateway-contract", "contract-kit/*", FORMATS, "sockets", "http2", "testkit"],
-    instead: "A package's test knows packages, never an app",
+    instead: "A package's test imports packages, never an app",
   },
   {
     name: "script-tests",
@@ -56,7 +56,7 @@ export const testZones: readonly Zone[] = [
     node: "all",
     npm: "all",
     ours: [...CONTRACT, "gateway-contract", "contract-kit/*", FORMATS, "process-signals", "testkit", "scripts"],
-    instead: "End-to-end tests drive real processes from outside: start bin/weir.js or bin/sluice.js and talk to it",
+    instead: "End-to-end tests use real processes from outside: start bin/weir.js or bin/sluice.js",
   },
   {
     name: "bench",
@@ -80,7 +80,7 @@ export const testZones: readonly Zone[] = [
       "gateway/routing",
       "gateway/upstream",
     ],
-    instead: "A benchmark drives real processes, or one package or engine part alone",
+    instead: "A benchmark uses real processes, or a single package or part of an engine",
   },
   {
     name: "scripts",
@@ -88,7 +88,7 @@ export const testZones: readonly Zone[] = [
     node: "all",
     npm: "all",
     ours: [...CONTRACT, "gateway-contract", "contract-kit/*", "process-signals"],
-    instead: "Scripts work on the repository from outside; start a service as a process",
+    instead: "Scripts import no service; start it as a process",
   },
 ];
 
@@ -100,7 +100,7 @@ function format(name: string, node: readonly string[], files = [`packages/${name
     node,
     npm: [],
     ours: [],
-    instead: "A format package depends on nothing of ours and does no I/O; pass values in and bytes out",
+    instead: "A format package imports no other package of ours and does no I/O; pass values in and bytes out",
   };
 }
 
@@ -152,7 +152,7 @@ export const packageZones: readonly Zone[] = [
     node: ["os"],
     npm: [],
     ours: [],
-    instead: "The meaning of signals; acting on them belongs to the services",
+    instead: "Signal names and states only; the services act on signals",
   },
   {
     name: "sockets",
@@ -160,7 +160,7 @@ export const packageZones: readonly Zone[] = [
     node: ["net", "tls", "stream", "buffer", "v8", "vm"],
     npm: [],
     ours: [],
-    instead: "Sockets, nothing of a protocol or a service",
+    instead: "Sockets only, no protocol and no service",
   },
   {
     name: "http2",
@@ -168,7 +168,7 @@ export const packageZones: readonly Zone[] = [
     node: ["stream", "buffer"],
     npm: [],
     ours: ["sockets", "format:http1"],
-    instead: "Frames, fields and streams on a socket that is given; what a request means belongs to the services",
+    instead: "Frames, fields and streams on a given socket; the services interpret requests",
   },
   {
     name: "contract-kit/server",
@@ -176,7 +176,7 @@ export const packageZones: readonly Zone[] = [
     node: { allBut: [...NETWORK, ...SYSTEM] },
     npm: ["typebox", "ajv", "ajv-formats"],
     ours: ["contract-kit", "format:json"],
-    instead: "The kit knows shapes; routing belongs to the app's api/ folder",
+    instead: "The kit defines the form of contracts; routing belongs in the app's api/ folder",
   },
   {
     name: "contract-kit/parser-errors",
@@ -184,7 +184,7 @@ export const packageZones: readonly Zone[] = [
     node: ["http", "stream"],
     npm: [],
     ours: [],
-    instead: "What Node's HTTP parser refuses, for both APIs; the bodies of refusals belong to the apps",
+    instead: "Requests that Node's HTTP parser refuses, for both APIs; the apps define the error bodies",
   },
   {
     name: "contract-kit/client",
@@ -200,7 +200,7 @@ export const packageZones: readonly Zone[] = [
     node: [],
     npm: ["typebox"],
     ours: ["contract-kit"],
-    instead: "The document is made from the operations table alone",
+    instead: "The document is generated from the operations table alone",
   },
   {
     name: "contract-kit",
@@ -208,7 +208,7 @@ export const packageZones: readonly Zone[] = [
     node: [],
     npm: ["typebox"],
     ours: [],
-    instead: "The kit's main entry is imported by browsers: no Node, no validator",
+    instead: "Browsers import the kit's main entry: no Node modules, no validator",
   },
   {
     name: "capture-contract",

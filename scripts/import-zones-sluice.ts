@@ -8,7 +8,7 @@ export const gatewayZones: readonly Zone[] = [
     node: ["module", "os", "path"],
     npm: [],
     ours: ["gateway/composition", "process-signals"],
-    instead: "The launcher holds signals, turns the compile cache on and starts main.ts, nothing more",
+    instead: "The launcher only defers signals, enables the compile cache and starts main.ts",
   },
   {
     name: "gateway/composition",
@@ -18,7 +18,7 @@ export const gatewayZones: readonly Zone[] = [
     node: "all",
     npm: "all",
     ours: ["gateway/*", ...GATEWAY_CONTRACT, "contract-kit/*", FORMATS, "process-signals", "sockets", "http2"],
-    instead: "Sluice is made of this app and packages",
+    instead: "Sluice imports only this app and packages",
   },
   {
     name: "gateway/workers",
@@ -27,7 +27,7 @@ export const gatewayZones: readonly Zone[] = [
     npm: [LOGGER],
     ours: ["gateway/composition", "gateway/upstream", "process-signals", ...GATEWAY_CONTRACT],
     typesOf: ["gateway/slice-shape", "gateway/slices", "gateway/config", "gateway/storage"],
-    instead: "Workers are processes and what is said between them; what a process does comes from gateway.ts",
+    instead: "Workers are processes and their messages; gateway.ts passes their work in",
   },
   {
     name: "gateway/slice-shape",
@@ -36,7 +36,7 @@ export const gatewayZones: readonly Zone[] = [
     npm: [LOGGER],
     ours: GATEWAY_CONTRACT,
     typesOf: ["gateway/request", "gateway/storage"],
-    instead: "The shape of a slice is types",
+    instead: "The form of a slice consists of types",
   },
   {
     name: "gateway/request",
@@ -45,7 +45,7 @@ export const gatewayZones: readonly Zone[] = [
     npm: [LOGGER],
     ours: [...GATEWAY_CONTRACT, FORMATS, "sockets", "http2", "gateway/upstream"],
     typesOf: ["gateway/slice-shape"],
-    instead: "The engine handles one request and knows no feature; receive it as a parameter from gateway.ts",
+    instead: "The engine handles one request and imports no feature; receive it as a parameter from gateway.ts",
   },
   {
     name: "gateway/routing",
@@ -63,7 +63,7 @@ export const gatewayZones: readonly Zone[] = [
     npm: [LOGGER],
     ours: ["gateway/request", ...GATEWAY_CONTRACT, FORMATS, "sockets", "http2"],
     typesOf: ["gateway/slice-shape"],
-    instead: "Listeners turn bytes of clients into requests; receive anything else as a parameter from gateway.ts",
+    instead: "Listeners parse client bytes into requests; receive anything else as a parameter from gateway.ts",
   },
   {
     name: "gateway/upstream",
@@ -72,7 +72,7 @@ export const gatewayZones: readonly Zone[] = [
     npm: [LOGGER],
     ours: [...GATEWAY_CONTRACT, FORMATS, "sockets", "http2"],
     typesOf: ["gateway/slice-shape"],
-    instead: "Upstreams are sockets, health and choice; receive anything else as a parameter from gateway.ts",
+    instead: "Upstreams are sockets, health and balancing; receive anything else as a parameter from gateway.ts",
   },
   {
     name: "gateway/egress",
@@ -81,7 +81,7 @@ export const gatewayZones: readonly Zone[] = [
     npm: [LOGGER],
     ours: [...GATEWAY_CONTRACT, FORMATS, "sockets"],
     typesOf: ["gateway/slice-shape"],
-    instead: "Egress opens checked connections of our own; receive anything else as a parameter",
+    instead: "Egress opens the gateway's own, filtered connections; receive anything else as a parameter",
   },
   {
     name: "gateway/config",
@@ -90,7 +90,7 @@ export const gatewayZones: readonly Zone[] = [
     npm: ["yaml", "typebox", LOGGER],
     ours: [...GATEWAY_CONTRACT, "contract-kit/server", FORMATS, "gateway/request", "gateway/routing"],
     typesOf: ["gateway/slice-shape", "gateway/upstream"],
-    instead: "Configuration reads, checks and compiles; slices come in as a list from gateway.ts",
+    instead: "Configuration reads, checks and compiles; gateway.ts passes the slices as a list",
   },
   {
     name: "gateway/storage",
@@ -108,7 +108,7 @@ export const gatewayZones: readonly Zone[] = [
     npm: [LOGGER],
     ours: [...GATEWAY_CONTRACT, FORMATS],
     typesOf: ["gateway/slice-shape", "gateway/storage"],
-    instead: "Events are made and handed on here; who sends them is a slice",
+    instead: "This folder creates and queues events; a slice sends them",
   },
   {
     name: "gateway/slices",
@@ -139,7 +139,8 @@ export const gatewayZones: readonly Zone[] = [
       "gateway/upstream",
       "gateway/routing",
     ],
-    instead: "The admin API turns HTTP into operations and back; what it works on comes from gateway.ts",
+    instead:
+      "The admin API translates HTTP to operations and back; receive anything else as a parameter from gateway.ts",
   },
   {
     name: "gateway/cli",
@@ -147,6 +148,6 @@ export const gatewayZones: readonly Zone[] = [
     node: "all",
     npm: ["commander", LOGGER],
     ours: ["gateway/composition", "gateway/config", "process-signals", ...GATEWAY_CONTRACT, "contract-kit/*", FORMATS],
-    instead: "Commands work on documents, or call the admin API; serve starts the composition root",
+    instead: "Commands read documents or call the admin API; serve starts the composition root",
   },
 ];

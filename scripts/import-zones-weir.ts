@@ -8,7 +8,7 @@ export const proxyZones: readonly Zone[] = [
     node: ["module", "os", "path"],
     npm: [],
     ours: ["proxy/composition", "process-signals"],
-    instead: "The launcher holds signals, turns the compile cache on and starts main.ts, nothing more",
+    instead: "The launcher only defers signals, enables the compile cache and starts main.ts",
   },
   {
     name: "proxy/composition",
@@ -16,7 +16,7 @@ export const proxyZones: readonly Zone[] = [
     node: "all",
     npm: "all",
     ours: ["proxy/*", ...CONTRACT, "contract-kit/*", FORMATS, "process-signals", "sockets", "http2"],
-    instead: "Weir is made of this app and packages",
+    instead: "Weir imports only this app and packages",
   },
   {
     name: "proxy/pipeline-order",
@@ -25,7 +25,7 @@ export const proxyZones: readonly Zone[] = [
     npm: [],
     ours: ["capture-contract"],
     typesOf: ["proxy/exchange", "proxy/slice-shape"],
-    instead: "The order is a list of names with reasons, nothing more",
+    instead: "The order is only a list of names with reasons",
   },
   {
     name: "proxy/slice-shape",
@@ -34,7 +34,7 @@ export const proxyZones: readonly Zone[] = [
     npm: ["typebox", LOGGER],
     ours: CONTRACT,
     typesOf: ["proxy/exchange", "proxy/storage", "proxy/settings", "proxy/logging", "contract-kit/server"],
-    instead: "The shape of a slice is types",
+    instead: "The form of a slice consists of types",
   },
   {
     // Every folder that carries out operations throws it.
@@ -43,7 +43,7 @@ export const proxyZones: readonly Zone[] = [
     node: [],
     npm: [],
     ours: CONTRACT,
-    instead: "An error is a code of the contract and a sentence",
+    instead: "An error is a code of the contract and a message",
   },
   {
     name: "proxy/exchange",
@@ -62,7 +62,7 @@ export const proxyZones: readonly Zone[] = [
     // A client connection owns and opens its upstream connections.
     ours: ["proxy/exchange", "proxy/upstream", FORMATS, "sockets", "http2"],
     typesOf: [...CONTRACT, "proxy/settings"],
-    instead: `The data path speaks over raw sockets and our codec, and knows no feature. ${takeAsParameter}`,
+    instead: `The data path uses raw sockets and our codec, and imports no feature. ${takeAsParameter}`,
   },
   {
     name: "proxy/upstream",
@@ -71,7 +71,7 @@ export const proxyZones: readonly Zone[] = [
     npm: [LOGGER],
     ours: ["proxy/exchange", FORMATS, "sockets", "http2"],
     typesOf: [...CONTRACT, "proxy/settings"],
-    instead: `The data path speaks over raw sockets and our codec, and knows no feature. ${takeAsParameter}`,
+    instead: `The data path uses raw sockets and our codec, and imports no feature. ${takeAsParameter}`,
   },
   {
     name: "proxy/storage",
@@ -99,7 +99,7 @@ export const proxyZones: readonly Zone[] = [
     node: { allBut: [...NETWORK.filter((name) => name !== "tls"), ...SYSTEM] },
     npm: ["typebox", LOGGER],
     ours: ["proxy/api-error", ...CONTRACT, "contract-kit/server", FORMATS],
-    instead: "Settings come from defaults, a file, the environment and flags; nothing else is needed",
+    instead: "Settings come only from defaults, a file, the environment and flags",
   },
   {
     // Slices with rules share export and import.
@@ -118,7 +118,7 @@ export const proxyZones: readonly Zone[] = [
     npm: [],
     ours: ["proxy/exchange", FORMATS],
     typesOf: ["proxy/storage", ...CONTRACT],
-    instead: `What slices with rules share: how rules are kept, counted and asked. ${takeAsParameter}`,
+    instead: `Storage, counting and evaluation of rules, for slices. ${takeAsParameter}`,
   },
   {
     name: "proxy/slices",
@@ -145,7 +145,7 @@ export const proxyZones: readonly Zone[] = [
       FORMATS,
     ],
     typesOf: ["proxy/slices", "proxy/slice-shape", "proxy/settings", "proxy/storage", "proxy/exchange"],
-    instead: `The API turns HTTP into operations and back. ${takeAsParameter}`,
+    instead: `The API translates HTTP to operations and back. ${takeAsParameter}`,
   },
   {
     name: "proxy/cli-serve",
@@ -162,7 +162,7 @@ export const proxyZones: readonly Zone[] = [
       "contract-kit/*",
       FORMATS,
     ],
-    instead: "serve starts the composition root; what it needs from inside comes from there",
+    instead: "serve starts the composition root and receives everything else from it",
   },
   {
     name: "proxy/cli",
@@ -190,7 +190,7 @@ export const uiZones: readonly Zone[] = [
     node: "all",
     npm: "all",
     ours: [],
-    instead: "The build configuration is no part of the UI",
+    instead: "The build configuration is not part of the UI",
   },
   {
     name: "ui",
@@ -208,6 +208,6 @@ export const uiZones: readonly Zone[] = [
       "format:http-fields",
       "format:json",
     ],
-    instead: "The UI runs in a browser and reaches the service through the contract's client",
+    instead: "The UI runs in a browser and uses the service through the contract's client",
   },
 ];

@@ -43,8 +43,8 @@ function servicesToStart(args: readonly string[]): Service[] {
 }
 
 function dataHome(): string {
-  const asked = process.env["XDG_DATA_HOME"] ?? "";
-  return isAbsolute(asked) ? asked : join(homedir(), ".local/share");
+  const configured = process.env["XDG_DATA_HOME"] ?? "";
+  return isAbsolute(configured) ? configured : join(homedir(), ".local/share");
 }
 
 ignoreSignals();

@@ -64,7 +64,7 @@ async function call(apiUrl: string, path: string, body?: string): Promise<Readon
     ...(body === undefined ? {} : { body }),
   });
   const text = await response.text();
-  if (!response.ok) throw new Error(`POST ${path} was answered ${response.status}: ${text}`);
+  if (!response.ok) throw new Error(`POST ${path} got ${response.status}: ${text}`);
   return JSON.parse(text) as Readonly<Record<string, unknown>>;
 }
 

@@ -21,7 +21,7 @@ const ALONE: readonly (readonly [string, string])[] = [
   ["counts of time", "const spent = process.cpuUsage();"],
   ["what the process listens to", 'process.once("warning", noted);'],
   ["what it prints", "process.stderr.write = (text) => printed.push(text);"],
-  ["what everybody sees", "globalThis.fetch = answered;"],
+  ["a global function", "globalThis.fetch = fake;"],
 ];
 for (const [what, line] of ALONE) {
   test(`a test file that uses process-wide state runs alone: ${what}`, () => {

@@ -33,19 +33,20 @@ interface Row {
 
 const INTRODUCTION = `# Configuration reference
 
-A document is YAML or JSON, at most 4 MiB. Unknown fields, and names that mean nothing, are errors with their line.
-Secrets need not be in it: where a field says so, its whole value may be \`\${NAME}\` for a variable of the environment, or
-\`\${file:/path}\` for the text of a file. In other fields these are errors, in texts for clients (\`body\`, \`message\`) plain text and a warning. A secret that
-stands in such a field itself is never shown. Durations end in \`_ms\` or \`_secs\`, sizes in \`_bytes\`. Fields with **bold** names must be there where
-their block is.
+A document is YAML or JSON of at most 4 MiB. Unknown fields and undefined names are errors with their line. Durations end in
+\`_ms\` or \`_secs\`, sizes in \`_bytes\`. Fields with **bold** names are required in their block.
 
-Editors complete and check a document by \`sluice schema > gateway.schema.json\` and a first line
-\`# yaml-language-server: $schema=./gateway.schema.json\`. This page is made from the same schema, by
-\`node scripts/write-config-reference.ts\`.
+Fields for secrets accept \`\${NAME}\`, a variable of the environment, or \`\${file:/path}\`, the content of a file, as their whole
+value. In other fields these are errors, in texts for clients (\`body\`, \`message\`) plain text and a warning. Inline secrets
+are never shown.
+
+For completion and validation in an editor, run \`sluice schema > gateway.schema.json\` and begin the document with
+\`# yaml-language-server: $schema=./gateway.schema.json\`. \`node scripts/write-config-reference.ts\` generates this page from the
+same schema.
 
 ## In TypeScript
 
-A program inside this repository can make a document with types, so that the compiler knows fields and choices:
+A program in this repository can create a document with types, so that the compiler checks fields and values:
 
 \`\`\`ts
 // gateway.config.ts
@@ -64,10 +65,10 @@ const config = defineConfig({
 process.stdout.write(configText(config));
 \`\`\`
 
-Sluice itself reads text only, so the program writes it: \`node gateway.config.ts > gateway.json\`, then
-\`sluice validate gateway.json\` and \`sluice serve --config gateway.json\`. The running gateway follows \`gateway.json\`: write it
-again, and it is reloaded. Numbers above 2^53 are written as bigints, such as \`18446744073709551615n\`. Types say less than
-\`sluice validate\`, which checks names, bounds and files as well.
+Sluice reads text only, so the program writes it: \`node gateway.config.ts > gateway.json\`, then
+\`sluice validate gateway.json\` and \`sluice serve --config gateway.json\`. The running gateway reloads \`gateway.json\` when it
+changes. Write numbers above 2^53 as bigints, such as \`18446744073709551615n\`. \`sluice validate\` checks more than the types:
+names, bounds and files.
 `;
 
 /** The page: a table for each section of the document. */
@@ -123,8 +124,8 @@ function formRows(forms: readonly FieldSchema[], prefix: string): Row[] {
     }
   }
   return Array.from(rows.values(), ({ kinds, ...row }) => {
-    const isTold = new Set(kinds).size === forms.length || row.description.startsWith("With `");
-    if (tag === undefined || isTold) return row;
+    const isStated = new Set(kinds).size === forms.length || row.description.startsWith("With `");
+    if (tag === undefined || isStated) return row;
     return { ...row, description: `With \`${tagField}\` ${kinds.join(", ")}. ${row.description}`.trim() };
   });
 }
