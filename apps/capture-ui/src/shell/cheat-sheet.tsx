@@ -14,7 +14,7 @@ export function CheatSheet({ onClose }: { readonly onClose: () => void }) {
         {GROUPS.map((group) => (
           <section key={group}>
             <h3 className={styles["title"]}>{group === "Paused" ? "Breakpoints" : group}</h3>
-            <dl className={styles["list"]}>
+            <dl>
               {BINDINGS.filter((binding) => binding.group === group).map((binding) => (
                 <div key={binding.action} className={styles["line"]}>
                   <dt>{binding.label}</dt>

@@ -80,7 +80,7 @@ export function HeaderList({
       {shownGroups.map((group) => (
         <div key={group.title}>
           {group.title !== "" && <h3 className={styles["groupTitle"]}>{group.title}</h3>}
-          <dl className={styles["headers"]}>
+          <dl className={styles["fields"]}>
             {group.lines.map((line) => (
               <HeaderField key={line.position} line={line} />
             ))}
@@ -90,7 +90,7 @@ export function HeaderList({
       {isOpen && trailers !== undefined && trailers.length > 0 && (
         <>
           <h3 className={styles["groupTitle"]}>Trailers</h3>
-          <dl className={styles["headers"]}>
+          <dl className={styles["fields"]}>
             {headerLines(trailers).map((line) => (
               <HeaderField key={line.position} line={line} />
             ))}
@@ -164,11 +164,7 @@ function Explained({ name, note }: { readonly name: string; readonly note: strin
   const [wanted, setWanted] = useState(false);
   const id = useId();
   return (
-    <span
-      className={styles["explainedBox"]}
-      onPointerEnter={() => setWanted(true)}
-      onPointerLeave={() => setWanted(false)}
-    >
+    <span onPointerEnter={() => setWanted(true)} onPointerLeave={() => setWanted(false)}>
       <button
         type="button"
         className={styles["explained"]}
