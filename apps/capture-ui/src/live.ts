@@ -11,10 +11,10 @@ import type {
 
 const FIRST_MS = 500;
 
-/** Longest reconnect delay of a hidden window. */
+/** Maximum reconnect delay of a hidden window. */
 const MAX_MS = 15_000;
 
-/** Longest reconnect delay of a visible window, so that it recovers soon after the service restarts. */
+/** Maximum reconnect delay of a visible window, so that it recovers soon after the service restarts. */
 const MAX_WATCHED_MS = 2000;
 
 /** State of the live channel. `retryAtMs` is the time of the next attempt. */
@@ -42,7 +42,6 @@ const OFFLINE_AFTER = 4;
 /** Silence after which the connection is probed; it is closed if the probe gets no response. */
 const SILENCE_MS = 25_000;
 
-/** Timeout of a probe. */
 const PROBE_MS = 5000;
 
 const listeners = new Set<LiveListener>();
@@ -105,7 +104,6 @@ export function retryNow(): void {
   probe();
 }
 
-/** Whether a probe is in flight. */
 let isProbing = false;
 
 /**
@@ -226,9 +224,8 @@ function receive(text: string): void {
 }
 
 /**
- * How long to wait before attempt number `attempt` (1 is the first after a loss), in milliseconds: doubling from half a
- * second to 15 s, or to 2 s while the page is visible, with a jitter of up to a quarter so that windows do not reconnect together.
- * `random` is in [0, 1).
+ * Delay before the given attempt (1 is the first after a loss): doubles from 0.5 s to 15 s, or to 2 s while the page is
+ * visible, less a jitter of up to a quarter, so that windows do not reconnect together. `random` is in [0, 1).
  */
 export function backoffMs(attempt: number, random: number, isWatched = false): number {
   const base = Math.min(isWatched ? MAX_WATCHED_MS : MAX_MS, FIRST_MS * 2 ** Math.max(0, Math.min(16, attempt - 1)));

@@ -105,7 +105,6 @@ export const breakpointsQuery = queryOptions({
   queryFn: ({ signal }) => api.breakpoints.listBreakpoints({ query: { limit: 1000 }, signal }),
 });
 
-/** Paused messages, without bodies. */
 export const pausedQuery = queryOptions({
   queryKey: ["breakpoints", "paused"],
   queryFn: ({ signal }) => api.breakpoints.listPausedItems({ query: {}, signal }),
@@ -132,13 +131,11 @@ export const mockCollectionsQuery = queryOptions({
   queryFn: ({ signal }) => api.mocks.listMockCollections({ signal }),
 });
 
-/** Whether responses are being recorded as mocks. */
 export const mockRecordingQuery = queryOptions({
   queryKey: ["mocks", "recording"],
   queryFn: ({ signal }) => api.mocks.getMockRecording({ signal }),
 });
 
-/** Whether a recorded session is served in place of all servers. */
 export const mockServingQuery = queryOptions({
   queryKey: ["mocks", "serving"],
   queryFn: ({ signal }) => api.mocks.getMockServing({ signal }),
@@ -152,4 +149,28 @@ export const savedRequestsQuery = queryOptions({
 export const throttleQuery = queryOptions({
   queryKey: ["throttle", "state"],
   queryFn: ({ signal }) => api.throttle.getThrottle({ signal }),
+});
+
+export const wsPausedQuery = queryOptions({
+  queryKey: ["ws-traffic", "paused"],
+  queryFn: ({ signal }) => api["ws-traffic"].listWsPaused({ signal }),
+});
+
+/** Message rules, newest first. */
+export const wsRulesQuery = queryOptions({
+  queryKey: ["ws-traffic", "rules"],
+  queryFn: ({ signal }) => api["ws-traffic"].listWsRules({ query: { limit: 1000 }, signal }),
+});
+
+/** A connection, and whether messages can be injected. */
+export const wsConnectionQuery = (id: string, revision: string) =>
+  queryOptions({
+    queryKey: ["ws-traffic", "connection", id, revision],
+    queryFn: ({ signal }) => api["ws-traffic"].getWsConnection({ params: { id }, signal }),
+  });
+
+/** The service's description of each setting. */
+export const fieldsQuery = queryOptions({
+  queryKey: ["config", "fields"],
+  queryFn: ({ signal }) => api.config.describeConfig({ signal }),
 });

@@ -56,7 +56,6 @@ interface SubjectSpec {
   readonly example: string;
   /** Whether it can test either message. */
   readonly sided?: true;
-  /** Allowed values. */
   readonly choices?: readonly string[];
 }
 
@@ -293,7 +292,6 @@ export type BuiltCondition =
   | { readonly ok: true; readonly condition: Condition }
   | { readonly ok: false; readonly problems: ReadonlyMap<number, string> };
 
-/** Builds the condition of a draft. */
 export function conditionOf(draft: GroupDraft): BuiltCondition {
   const problems = new Map<number, string>();
   const condition = build(draft, problems);
@@ -314,7 +312,6 @@ function buildGroup(group: GroupDraft, problems: Map<number, string>): Condition
 
 const WHOLE_NUMBER = /^\d{1,5}$/u;
 
-/** The problem of a line, or null. */
 function testProblem({ subject, comparison, name, value }: TestDraft): string | null {
   const spec = SUBJECTS[subject];
   if (spec.name !== undefined && name.trim() === "") return `${spec.name} is missing`;

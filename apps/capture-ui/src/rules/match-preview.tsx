@@ -9,7 +9,6 @@ import { formatCount } from "../ui/format.ts";
 import { queryOfCondition } from "./condition-query.ts";
 import styles from "./match-preview.module.css";
 
-/** Number of recent entries examined. */
 const LOOK_BACK = 1000;
 /** Debounce of the count while typing. */
 const SETTLE_MS = 250;

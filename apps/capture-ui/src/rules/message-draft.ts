@@ -48,7 +48,6 @@ export function headersRecord(drafts: readonly HeaderDraft[]): Record<string, st
   return record;
 }
 
-/** Drafts of headers by name. */
 export function recordDrafts(record: Readonly<Record<string, string | readonly string[]>>): readonly HeaderDraft[] {
   return Object.entries(record).flatMap(([name, value]) =>
     (typeof value === "string" ? [value] : value).map((one) => headerDraft(name, one)),

@@ -50,7 +50,6 @@ export function HeadersEditor({
           />
           <TextInput
             mono
-            className={styles["headerValue"]}
             aria-label={draft.name === "" ? `Value of header ${index + 1}` : `Value of ${draft.name}`}
             placeholder="Value"
             value={draft.value}

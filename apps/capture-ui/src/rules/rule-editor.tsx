@@ -168,7 +168,6 @@ export function Refused({ children }: { readonly children: string | null | undef
   );
 }
 
-/** Error of a failed call. */
 export function Failed({ error }: { readonly error: unknown }) {
   return error === null ? null : <Refused>{errorText(error)}</Refused>;
 }

@@ -95,7 +95,6 @@ export function OrderButtons<Item>({
   );
 }
 
-/** Number of recent entries offered. */
 const OFFERED = 50;
 
 /** Selects one of the newest captured entries, or keeps the given one. */

@@ -15,7 +15,6 @@ import { conditionSentence } from "./condition-draft.ts";
 import columnStyles from "./rule-columns.module.css";
 import styles from "./rule-parts.module.css";
 
-/** Fields common to all kinds of rules. */
 interface ListedRule {
   readonly id: string;
   readonly name: string;
@@ -41,7 +40,6 @@ export function ruleColumns<R extends ListedRule>({
 }: {
   readonly actions: RuleActions<R>;
   readonly between?: readonly ListColumn<R>[];
-  /** Mark beside the name. */
   readonly mark?: (rule: R) => ReactNode;
 }): readonly ListColumn<R>[] {
   return [
@@ -139,9 +137,7 @@ export function RuleRow({
 }: {
   readonly rule: ListedRule;
   readonly isChosen: boolean;
-  /** Condition and effect. */
   readonly lines: readonly [when: ReactNode, does: ReactNode];
-  /** Mark beside the name. */
   readonly mark?: ReactNode;
   readonly before?: ReactNode;
   readonly after?: ReactNode;
@@ -183,7 +179,6 @@ export function RuleRow({
 }
 
 interface RuleCalls<R> {
-  /** First part of the query keys. */
   readonly topic: string;
   readonly toggle: (rule: R, enabled: boolean) => Promise<unknown>;
   readonly remove: (rule: R) => Promise<unknown>;

@@ -61,7 +61,7 @@ export interface StoredDraft<D> {
   readonly set: (draft: D) => void;
   /** Discards the draft in favour of the stored item. */
   readonly discard: () => void;
-  /** Marks the draft as saved before it is fetched again, so that closing does not ask. */
+  /** Marks the draft as saved before it is fetched again, so that closing needs no confirmation. */
   readonly release: () => void;
   /** Marks `stored` as saved. */
   readonly settle: (stored: D) => void;

@@ -32,7 +32,6 @@ export function runAction(action: ActionId): boolean {
   return handler !== undefined;
 }
 
-/** Whether an action has a handler. */
 export function canRun(action: ActionId): boolean {
   return (handlers.get(action)?.length ?? 0) > 0;
 }

@@ -1,7 +1,6 @@
 export interface Command {
   readonly id: string;
   readonly label: string;
-  /** Additional search words. */
   readonly words?: string;
   readonly keys?: string;
   readonly run: () => void;

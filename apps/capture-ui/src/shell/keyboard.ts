@@ -121,7 +121,6 @@ export const BINDINGS: readonly Binding[] = [
   { action: "paused.respond", keys: ["R"], label: "Respond", group: "Paused" },
 ];
 
-/** The relevant parts of a keyboard event. */
 export interface KeyPress {
   readonly key: string;
   readonly ctrlKey: boolean;
@@ -170,7 +169,6 @@ export function meaningOf(
   return { kind: "none" };
 }
 
-/** Keys in this platform's notation. */
 export function shownKeys(keys: string, mac: boolean): string {
   const names: Readonly<Record<string, string>> = mac
     ? { Ctrl: "⌘", Shift: "⇧", ArrowDown: "↓", ArrowUp: "↑", Escape: "Esc", Delete: "Del" }

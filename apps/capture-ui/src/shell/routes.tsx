@@ -122,7 +122,6 @@ export const ROUTES: readonly Route[] = [
   },
 ];
 
-/** The route of a path; undefined for unknown paths. */
 export function routeOf(path: string): Route | undefined {
   return ROUTES.find((route) => path === route.path || path.startsWith(`${route.path}/`));
 }

@@ -20,7 +20,6 @@ const CheatSheet = lazyView(async () => (await import("./cheat-sheet.tsx")).Chea
 
 const THEMES = ["system", "light", "dark"] as const;
 
-/** Cycles through system, light and dark. */
 function nextTheme(): void {
   const now = THEMES.indexOf(usePreferences.getState().theme);
   setPreferences({ theme: THEMES[(now + 1) % THEMES.length] ?? "system" });

@@ -29,7 +29,6 @@ export function Dialog({
   readonly description?: ReactNode | undefined;
   /** `bare` has no padding and shows its title to screen readers only. */
   readonly size?: "normal" | "wide" | "bare" | undefined;
-  /** Footer buttons. */
   readonly actions?: ReactNode | undefined;
   /** Whether closing loses edits that the fields cannot reveal, such as restored drafts. */
   readonly isUnsaved?: boolean | undefined;

@@ -11,9 +11,7 @@ export function DiffView({
 }: {
   readonly left: readonly string[];
   readonly right: readonly string[];
-  /** Accessible name of the comparison. */
   readonly label: string;
-  /** Text shown if both are identical. */
   readonly same?: string | undefined;
 }) {
   const lines = useMemo(() => nearChanges(diffLines(left, right), 3), [left, right]);

@@ -76,7 +76,6 @@ export function TextInput({ mono, className, ...rest }: ComponentPropsWithRef<"i
   );
 }
 
-/** A multi-line input. */
 export function TextArea({
   mono,
   className,

@@ -6,7 +6,7 @@ import type { MouseEvent, ReactElement, ReactNode } from "react";
 import { classNames } from "./class-names.ts";
 import styles from "./menu.module.css";
 
-/** One line of a menu. Menus are data, so that several places can share actions. */
+/** One line of a menu. Menus are data, so that several components can share actions. */
 export type MenuEntry =
   | {
       readonly kind: "item";

@@ -11,7 +11,6 @@ export function Meter({
 }: {
   readonly value: number;
   readonly max: number;
-  /** Accessible name. */
   readonly label: string;
   /** Shown above the bar: `4,212 of 10,000`. */
   readonly text: string;

@@ -16,7 +16,6 @@ export function Segmented<V extends string>({
   options,
   onChange,
 }: {
-  /** Accessible name. */
   readonly label: string;
   readonly value: V;
   readonly options: readonly SegmentedOption<V>[];

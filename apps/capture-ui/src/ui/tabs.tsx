@@ -6,7 +6,6 @@ import styles from "./tabs.module.css";
 export interface TabSpec<V extends string> {
   readonly value: V;
   readonly label: ReactNode;
-  /** Count beside the label. */
   readonly count?: number | string | undefined;
   /** Called only while the tab is shown. */
   readonly content: () => ReactNode;

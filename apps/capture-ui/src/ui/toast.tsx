@@ -10,7 +10,6 @@ export interface ToastOptions {
   readonly title: string;
   readonly text?: string;
   readonly tone?: "success" | "error" | "info";
-  /** Optional action. */
   readonly action?: { readonly label: string; readonly onSelect: () => void };
   /** Milliseconds on screen; errors stay 10 s, others 4 s. 0 stays until closed or replaced. */
   readonly durationMs?: number;

@@ -66,7 +66,6 @@ export function BreakpointDialog({
 }: {
   /** Current version of the stored breakpoint, or the initial values of a new one. */
   readonly start: Breakpoint | Partial<BreakpointDraft>;
-  /** Deleted by another client; `start` is its last version. */
   readonly isGone: boolean;
   readonly onClose: () => void;
 }) {

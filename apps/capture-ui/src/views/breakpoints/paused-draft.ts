@@ -42,7 +42,6 @@ export function bodyObstacle(item: PausedItem): string | null {
   }
 }
 
-/** The draft of a paused message. */
 export function draftOfPaused(item: PausedItem): PausedDraft {
   const { request, response } = item;
   const message = item.direction === "request" || response === null ? request : response;

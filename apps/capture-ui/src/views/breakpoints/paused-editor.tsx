@@ -1,7 +1,7 @@
+import type { BreakpointDecision, PausedItem } from "@headworks/capture-contract";
 import { useQuery } from "@tanstack/react-query";
 import { ChevronDown } from "lucide-react";
 import { useEffect, useRef, useState } from "react";
-import type { BreakpointDecision, PausedItem } from "@headworks/capture-contract";
 import { api, ApiFailure } from "../../api.ts";
 import { pausedQuery, queryClient } from "../../queries.ts";
 import { BodyEditor, HeadersEditor } from "../../rules/message-editor.tsx";
@@ -9,14 +9,14 @@ import { keepDraft, keptDraft } from "../../rules/stored-draft.ts";
 import { keysOf, useAction } from "../../shell/actions.ts";
 import { Link } from "../../shell/link.tsx";
 import { holdPaused, PAUSED } from "../../shell/notices.ts";
-import { attempt, toast } from "../../ui/toast.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Field, TextInput } from "../../ui/field.tsx";
+import { formatAgo } from "../../ui/format.ts";
 import { Menu } from "../../ui/menu.tsx";
 import { EmptyState, ErrorState, Spinner } from "../../ui/states.tsx";
 import { KeyHint } from "../../ui/tag.tsx";
+import { attempt, toast } from "../../ui/toast.tsx";
 import styles from "./breakpoints.module.css";
-import { Countdown } from "./countdown.tsx";
 import {
   bodyObstacle,
   draftOfPaused,
@@ -26,6 +26,7 @@ import {
   type PausedDraft,
   respondDecision,
   responseDraft,
+  secondsLeft,
 } from "./paused-draft.ts";
 
 const nameOfPaused = (id: string): string => PAUSED + id;
@@ -195,7 +196,6 @@ function MessageForm({
   readonly title: string;
   readonly draft: PausedDraft;
   readonly onChange: (draft: PausedDraft) => void;
-  /** Reason why the body cannot be edited. */
   readonly obstacle?: string | null;
   /** The content coding could not be decoded: the body holds the bytes as received. */
   readonly coded?: boolean;
@@ -341,5 +341,25 @@ function DecisionBar({
         <Countdown deadline={item.deadline} since={item.paused_at} />
       )}
     </div>
+  );
+}
+
+/** Time until a paused message continues, or the time since it was paused. */
+export function Countdown({ deadline, since }: { readonly deadline: string | null; readonly since: string }) {
+  const [nowMs, setNowMs] = useState(() => Date.now());
+  useEffect(() => {
+    const timer = window.setInterval(() => setNowMs(Date.now()), 500);
+    return () => window.clearInterval(timer);
+  }, []);
+  const left = secondsLeft(deadline, nowMs);
+  if (left === null) return <span className={styles["quiet"]}>{formatAgo(Date.parse(since), nowMs)}</span>;
+  return (
+    <span
+      className={styles["countdown"]}
+      data-soon={left <= 5 || undefined}
+      title="Time until it continues automatically"
+    >
+      {left} s left
+    </span>
   );
 }

@@ -17,9 +17,8 @@ import { isolatedName } from "../../ui/format.ts";
 import { EmptyState, ErrorState } from "../../ui/states.tsx";
 import { Tag } from "../../ui/tag.tsx";
 import styles from "./breakpoints.module.css";
-import { Countdown } from "./countdown.tsx";
+import { Countdown, PausedEditor } from "./paused-editor.tsx";
 import { draftText, type PausedDraft } from "./paused-draft.ts";
-import { PausedEditor } from "./paused-editor.tsx";
 
 /** The queue and the editor of the selected message. New messages change neither selection nor focus. */
 export function WaitingQueue({ onAdd }: { readonly onAdd: () => void }) {

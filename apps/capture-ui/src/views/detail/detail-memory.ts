@@ -13,7 +13,6 @@ export interface DetailMemory {
   readonly wrap: boolean;
   readonly groupHeaders: boolean;
   readonly decodedParams: boolean;
-  /** Whether the headers are expanded. */
   readonly fieldsOpen: boolean;
 }
 

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { TrafficEntry } from "@headworks/capture-contract";
-import { tabsOf } from "./detail-tabs.ts";
+import type { RequestData, ResponseData, TrafficEntry } from "@headworks/capture-contract";
+import { parseSetCookie } from "@headworks/http-fields";
+import fc from "fast-check";
+import { cookieConcerns, cookieCount, cookieLife, tabsOf, urlParts } from "./detail-tabs.ts";
 
 /** The parts of an entry that determine its tabs. */
 function entry({
@@ -45,4 +47,56 @@ test("an entry has the tabs that have something to show", () => {
     [entry({ isTunnel: true, sizes: [0, 40] }), false, "overview messages timing"],
   ];
   for (const [each, hasStream, tabs] of cases) assert.equal(tabsOf(each, hasStream).join(" "), tabs);
+});
+
+test("cookies of all fields in both directions are counted", () => {
+  const request = {
+    headers_list: [
+      ["Cookie", "a=1; b=2"],
+      ["cookie", "c=3"],
+    ],
+  } as unknown as RequestData;
+  const response = { headers_list: [["Set-Cookie", "d=4"]] } as unknown as ResponseData;
+  assert.equal(cookieCount({ request, response }), 4);
+  assert.equal(cookieCount({ request, response: null }), 3);
+});
+
+test("a cookie's life is told in words", () => {
+  const now = Date.parse("2026-01-01T00:00:00Z");
+  assert.equal(cookieLife(parseSetCookie("a=1"), now), "Session");
+  assert.equal(cookieLife(parseSetCookie("a=1; Max-Age=120"), now), "2 min");
+  assert.equal(cookieLife(parseSetCookie("a=1; Max-Age=-1"), now), "Removed");
+  assert.equal(cookieLife(parseSetCookie("a=1; Expires=Fri, 02 Jan 2026 00:00:00 GMT"), now), "1 d");
+});
+
+test("cookies that browsers refuse are named", () => {
+  assert.deepEqual(cookieConcerns(parseSetCookie("a=1; Secure; HttpOnly; SameSite=Lax"), true), []);
+  assert.match(cookieConcerns(parseSetCookie("a=1; SameSite=None"), true)[0] ?? "", /without Secure/u);
+  assert.match(cookieConcerns(parseSetCookie("a=1; Secure"), false)[0] ?? "", /plain HTTP/u);
+  assert.match(cookieConcerns(parseSetCookie("__Host-a=1; Secure"), true)[0] ?? "", /__Host-/u);
+});
+
+const strong = (url: string) => urlParts(url).flatMap((part) => (part.strong ? [part.text] : []));
+
+test("the host and the names of parameters stand out", () => {
+  assert.deepEqual(strong("https://api.example:8443/v2/orders?expand=items,payment&flag&a=b=c#x"), [
+    "api.example:8443",
+    "expand=",
+    "flag",
+    "a=",
+  ]);
+  assert.deepEqual(strong("tcp://bank.example:443"), ["bank.example:443"]);
+});
+
+test("nothing of an address is lost, whatever it is", () => {
+  fc.assert(
+    fc.property(fc.oneof(fc.webUrl({ withQueryParameters: true, withFragments: true }), fc.string()), (url) => {
+      assert.equal(
+        urlParts(url)
+          .map((part) => part.text)
+          .join(""),
+        url,
+      );
+    }),
+  );
 });

@@ -14,7 +14,7 @@ import { EmptyState, ErrorState, Spinner } from "../../ui/states.tsx";
 import { Tabs, type TabSpec } from "../../ui/tabs.tsx";
 import { Tag } from "../../ui/tag.tsx";
 import { useStream } from "../streams/use-stream.ts";
-import { prepareWorker } from "./body/spare-worker.ts";
+import { prepareWorker } from "./body/body-client.ts";
 import { type DetailTab, neighbourTab, usableTab, useDetailMemory } from "./detail-memory.ts";
 import styles from "./detail.module.css";
 import { entryFacts, mayStream, methodColor, statusColor, statusText } from "./entry-facts.ts";
@@ -22,9 +22,16 @@ import { MessagesTab } from "./messages-tab.tsx";
 import { OverviewTab } from "./overview-tab.tsx";
 import { ParamTable } from "./param-table.tsx";
 import { missingStages, timingBars } from "./timing-bars.ts";
-import { urlParts } from "./url-parts.ts";
-import { hasForm, tabsOf } from "./detail-tabs.ts";
-import { sentCookies, receivedCookies, cookieCount, cookieLife, cookieConcerns } from "./cookie-rows.ts";
+import {
+  cookieConcerns,
+  cookieCount,
+  cookieLife,
+  hasForm,
+  receivedCookies,
+  sentCookies,
+  tabsOf,
+  urlParts,
+} from "./detail-tabs.ts";
 
 /** Larger forms are shown by the body viewers only. */
 const MAX_FORM_BYTES = 1_048_576;

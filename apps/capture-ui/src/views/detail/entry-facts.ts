@@ -47,7 +47,6 @@ export function statusText(entry: Pick<TrafficEntry, "state" | "response" | "is_
   return "No response";
 }
 
-/** Protocol versions. */
 export function entryFacts(entry: Pick<TrafficEntry, "request" | "response" | "tls">): string[] {
   const versions = new Set(
     [entry.request.http_version, entry.response?.http_version].filter((version) => version != null),

@@ -25,7 +25,6 @@ const SCREENS: Readonly<Partial<Record<Step["kind"], (id: string) => string>>> =
 
 type Line = readonly [label: string, value: ReactNode];
 
-/** Summary of an entry. */
 export function OverviewTab({ entry }: { readonly entry: TrafficEntry }) {
   const tunnel = tunnelReason(entry);
   return (

@@ -14,7 +14,7 @@ import { Segmented } from "../../ui/segmented.tsx";
 import { EmptyState, ErrorState, Spinner } from "../../ui/states.tsx";
 import { methodColor } from "../detail/entry-facts.ts";
 import { CertificateDownload, certificateQuery } from "../settings/certificate-card.tsx";
-import { InterceptionTest } from "../settings/interception-test.tsx";
+import { InterceptionTest } from "../settings/test-steps.tsx";
 import styles from "./first-run.module.css";
 import {
   type StepStatus,
@@ -365,7 +365,6 @@ function TrustGuide({ platforms }: { readonly platforms: readonly Platform[] }) 
   );
 }
 
-/** A command with a copy button. */
 function Command({ text, what }: { readonly text: string; readonly what: string }) {
   return (
     <div className={styles["command"]}>

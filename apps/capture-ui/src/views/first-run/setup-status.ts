@@ -5,7 +5,6 @@ export const NOTHING_SEEN: Seen = { first: null, trust: "waiting" };
 /** Origins that the command tries by default. */
 const DEFAULT_ORIGINS: readonly string[] = ["http://127.0.0.1:3001", "http://localhost:3001"];
 
-/** Status of a setup step. */
 export type StepStatus = "done" | "waiting" | "problem";
 
 /** Setup progress derived from the traffic so far. */

@@ -22,7 +22,6 @@ export async function forgetHits(): Promise<void> {
   await queryClient.invalidateQueries({ queryKey: ["mocks"] });
 }
 
-/** Recent hits of a mock. */
 export function HitsTab({ id }: { readonly id: string }) {
   const stats = useQuery({
     queryKey: ["mocks", "stats", id],

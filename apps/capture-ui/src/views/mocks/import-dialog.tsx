@@ -25,7 +25,6 @@ const FORMATS = [
 
 interface ImportOptions {
   readonly format: ImportMocks["format"];
-  /** Id of the collection; empty for none. */
   readonly collection: string;
   readonly enabled: boolean;
   readonly baseUrl: string;
@@ -151,7 +150,6 @@ function ImportFields({
   );
 }
 
-/** Upload progress. */
 function Sending({ sentBytes, totalBytes }: { readonly sentBytes: number | undefined; readonly totalBytes: number }) {
   if (sentBytes === undefined) return null;
   const isSent = sentBytes >= totalBytes;
@@ -189,7 +187,6 @@ function Preview({ result }: { readonly result: ImportResponse }) {
   );
 }
 
-/** Result of an import. */
 type ImportResponse = Awaited<ReturnType<typeof api.mocks.importMockDocument>>;
 
 type ImportQuery = NonNullable<OperationInput<typeof operations.mocks.importMockDocument>["query"]>;

@@ -14,7 +14,6 @@ import {
 export interface MockDraft {
   readonly name: string;
   readonly description: string;
-  /** Comma-separated tags. */
   readonly tags: string;
   readonly collectionId: string | null;
   readonly condition: Condition;

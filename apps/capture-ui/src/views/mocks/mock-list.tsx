@@ -61,7 +61,6 @@ function responseWords({ response_config: config }: MockRule): string {
   }
 }
 
-/** Mocks in evaluation order. */
 export function MockList({
   rules,
   chosenId,

@@ -14,7 +14,6 @@ import { formatCount, isolatedName } from "../../ui/format.ts";
 import { EmptyState } from "../../ui/states.tsx";
 import styles from "./mocks.module.css";
 
-/** Starts or stops recording. */
 export async function setRecording(enabled: boolean): Promise<void> {
   await attempt("Could not toggle recording", () => api.mocks.setMockRecording({ body: { enabled } }));
   await queryClient.invalidateQueries({ queryKey: ["mocks"] });

@@ -6,9 +6,14 @@ import { OrderButtons } from "../../rules/rule-fields.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Field, Switch, TextInput } from "../../ui/field.tsx";
 import { Segmented } from "../../ui/segmented.tsx";
-import { RESPONSE_VOCABULARY } from "./response-condition.ts";
+import {
+  type ConfigDraft,
+  type ConfigKind,
+  newResponse,
+  RESPONSE_VOCABULARY,
+  type ResponseDraft,
+} from "./response-draft.ts";
 import styles from "./mocks.module.css";
-import { newResponse, type ConfigDraft, type ConfigKind, type ResponseDraft } from "./response-draft.ts";
 
 const KINDS: readonly { readonly value: ConfigKind; readonly label: string }[] = [
   { value: "single", label: "Single" },

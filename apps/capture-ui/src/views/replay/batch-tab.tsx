@@ -12,7 +12,6 @@ import { Failed } from "../../rules/rule-editor.tsx";
 import { Stats } from "../../ui/stats.tsx";
 import styles from "./replay.module.css";
 
-/** Sends a saved request repeatedly. */
 export function BatchTab({
   id,
   variables,

@@ -9,7 +9,6 @@ import {
   markedBody,
 } from "../../rules/message-draft.ts";
 
-/** A saved request in the editor. */
 export interface RequestDraft {
   readonly name: string;
   readonly collection: string;

@@ -16,7 +16,7 @@ import { formatBytes, formatDateTime, formatDuration } from "../../ui/format.ts"
 import { EmptyState, ErrorState } from "../../ui/states.tsx";
 import { Tabs } from "../../ui/tabs.tsx";
 import { Tag } from "../../ui/tag.tsx";
-import { messageLines } from "../detail/changes/decoded-message.ts";
+import { messageLines } from "../detail/decoded-message.ts";
 import { BatchTab } from "./batch-tab.tsx";
 import styles from "./replay.module.css";
 import { savedTitle } from "./saved-list.tsx";
@@ -300,7 +300,6 @@ function HistoryTab({ saved }: { readonly saved: SavedRequest }) {
   );
 }
 
-/** Result of one replay. */
 function Outcome({ result }: { readonly result: ReplayResult }) {
   const { response } = result;
   const lines = useQuery({
@@ -336,7 +335,6 @@ function Outcome({ result }: { readonly result: ReplayResult }) {
   );
 }
 
-/** Values by variable name. */
 type Variables = Readonly<Record<string, string>>;
 
 interface Sending {

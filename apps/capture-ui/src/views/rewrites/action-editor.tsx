@@ -5,7 +5,7 @@ import { OrderButtons } from "../../rules/rule-fields.tsx";
 import shared from "../../rules/rule-parts.module.css";
 import { Field, Select, Switch, TextArea, TextInput } from "../../ui/field.tsx";
 import { Menu } from "../../ui/menu.tsx";
-import { ACTIONS, newAction, withType, type ActionDraft, type ActionField } from "./action-draft.ts";
+import { ACTIONS, newAction, withType, type ActionDraft, type ActionField } from "./rewrite-draft.ts";
 import styles from "./rewrites.module.css";
 
 const TYPES = (Object.keys(ACTIONS) as RewriteAction["type"][]).map((value) => ({
@@ -15,7 +15,6 @@ const TYPES = (Object.keys(ACTIONS) as RewriteAction["type"][]).map((value) => (
 
 const ABOUT = { request: "requests only", response: "responses only", both: null } as const;
 
-/** The steps of a rewrite. */
 export function ActionsEditor({
   drafts,
   problems,

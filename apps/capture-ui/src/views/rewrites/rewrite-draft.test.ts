@@ -1,8 +1,19 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { RewriteRule } from "@headworks/capture-contract";
-import { newAction } from "./action-draft.ts";
-import { draftOfRule, newRewrite, rewriteFromEntry, ruleOf } from "./rewrite-draft.ts";
+import type { RewriteAction, RewriteRule } from "@headworks/capture-contract";
+import {
+  type ActionDraft,
+  actionOf,
+  ACTIONS,
+  actionWords,
+  draftOfAction,
+  draftOfRule,
+  newAction,
+  newRewrite,
+  rewriteFromEntry,
+  ruleOf,
+  withType,
+} from "./rewrite-draft.ts";
 
 const rule: RewriteRule = {
   id: "1",
@@ -56,4 +67,52 @@ test("a rule from an entry is called after it", () => {
   const draft = rewriteFromEntry({ method: "GET", url: "https://a.example/x" });
   assert.equal(draft.name, "Rewrite GET a.example/x");
   assert.equal(draft.condition.type, "and");
+});
+
+const EACH: readonly RewriteAction[] = [
+  { type: "url_rewrite", pattern: "^http:", replacement: "", flags: "i" },
+  { type: "set_header", name: "X-A", value: "" },
+  { type: "set_header", name: "X-A", value: "1", append: true },
+  { type: "remove_header", name: "X-A" },
+  { type: "header_rewrite", name: "X-A", pattern: "a", replacement: "b" },
+  { type: "body_rewrite", pattern: "a", replacement: "b", flags: "ms" },
+  { type: "query_param", name: "q", value: "1" },
+  { type: "remove_query_param", name: "q" },
+  { type: "map_to_file", path: "x/y", prefix: "/z" },
+  { type: "map_to_url", url: "http://a/" },
+  { type: "allow_cors" },
+  { type: "allow_cors", max_age_secs: 60 },
+  { type: "set_status", code: 503 },
+  { type: "set_method", method: "PUT" },
+  { type: "set_body", content: "", base64: true, content_type: "text/plain" },
+  { type: "json_patch", patch: [{ op: "remove", path: "/a" }] },
+  { type: "json_merge", patch: null },
+];
+
+test("every kind of action goes through its draft unchanged", () => {
+  for (const action of EACH) assert.deepEqual(actionOf(draftOfAction(action)), { ok: true, action });
+  assert.deepEqual(new Set(EACH.map((action) => action.type)), new Set(Object.keys(ACTIONS)));
+});
+
+test("what is missing or no number or no JSON is said by its label", () => {
+  const cases: readonly [ActionDraft, RegExp][] = [
+    [newAction("set_header"), /^Name is missing/u],
+    [newAction("set_status", { code: "5O3" }), /^Status: is not a number/u],
+    [newAction("json_merge", { patch: "{" }), /not JSON/u],
+    [newAction("url_rewrite", { replacement: "x" }), /^Find is missing/u],
+  ];
+  for (const [draft, message] of cases) {
+    const result = actionOf(draft);
+    assert.ok(!result.ok);
+    assert.match(result.message, message);
+  }
+});
+
+test("another kind keeps the values that have a place in it", () => {
+  const draft = withType(newAction("set_header", { name: "a", value: "b" }), "remove_header");
+  assert.deepEqual(draft.values, { name: "a" });
+});
+
+test("every action says in words what it does", () => {
+  for (const action of EACH) assert.ok(actionWords(action).length > 3, action.type);
 });

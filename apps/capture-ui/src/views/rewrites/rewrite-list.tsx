@@ -9,7 +9,7 @@ import { copyName } from "../../rules/from-entry.ts";
 import { reordered } from "../../rules/rule-order.ts";
 import { RuleRow, RuleRows, useRuleList } from "../../rules/rule-list.tsx";
 import { attempt } from "../../ui/toast.tsx";
-import { actionWords } from "./action-draft.ts";
+import { actionWords } from "./rewrite-draft.ts";
 import styles from "./rewrites.module.css";
 
 function bodyOf({ name, condition, direction, rewrites, enabled, priority }: RewriteRule) {

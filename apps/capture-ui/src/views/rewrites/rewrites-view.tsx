@@ -14,8 +14,14 @@ import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Page } from "../../ui/page.tsx";
 import { EmptyState, ErrorState, Spinner } from "../../ui/states.tsx";
-import { actionWords, draftOfAction } from "./action-draft.ts";
-import { draftOfRule, newRewrite, type RewriteDraft, rewriteFromEntry } from "./rewrite-draft.ts";
+import {
+  actionWords,
+  draftOfAction,
+  draftOfRule,
+  newRewrite,
+  type RewriteDraft,
+  rewriteFromEntry,
+} from "./rewrite-draft.ts";
 import { RewriteEditor, type Writing } from "./rewrite-editor.tsx";
 import { RewriteList } from "./rewrite-list.tsx";
 import styles from "./rewrites.module.css";

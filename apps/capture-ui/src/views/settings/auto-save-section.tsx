@@ -3,7 +3,7 @@ import { api, errorText } from "../../api.ts";
 import { Button } from "../../ui/button.tsx";
 import { formatBytes, formatCount, formatDateTime } from "../../ui/format.ts";
 import { Spinner } from "../../ui/states.tsx";
-import { autoSaveStatus, lastSnapshotText } from "./saving-status.ts";
+import { autoSaveStatus, lastSnapshotText } from "./section-status.ts";
 import { Fact, Facts, LiveSection, Problem, SectionActions, StatusLine } from "./section.tsx";
 import { ConfigForm } from "./setting-group.tsx";
 import type { SettingGroup } from "./setting-model.ts";

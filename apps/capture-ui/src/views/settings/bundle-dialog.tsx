@@ -31,7 +31,6 @@ const ABOUT: Readonly<Record<Mode, string>> = {
   replace: "Removes all other rules of the kinds contained in the file.",
 };
 
-/** Imports a rules file after a preview of its changes. */
 export function BundleDialog({ onClose }: { readonly onClose: () => void }) {
   const [chosen, setChosen] = useState<Chosen | null>(null);
   const [problem, setProblem] = useState<string>();

@@ -8,7 +8,7 @@ import { formatDateTime } from "../../ui/format.ts";
 import { Menu } from "../../ui/menu.tsx";
 import { Tag } from "../../ui/tag.tsx";
 import { attempt, toast } from "../../ui/toast.tsx";
-import { InterceptionTest } from "./interception-test.tsx";
+import { InterceptionTest } from "./test-steps.tsx";
 import { Fact, Facts, LiveSection, SectionActions } from "./section.tsx";
 import styles from "./settings.module.css";
 

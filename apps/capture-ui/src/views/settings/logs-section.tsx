@@ -6,11 +6,10 @@ import { Fact, Facts, LiveSection, Problem, SectionActions, StatusLine } from ".
 import { ConfigForm } from "./setting-group.tsx";
 import type { SettingGroup } from "./setting-model.ts";
 import styles from "./settings.module.css";
-import { logStatus, trafficLogText, archivesText } from "./log-status.ts";
+import { logStatus, trafficLogText, archivesText } from "./section-status.ts";
 
 const REFRESH_MS = 5000;
 
-/** The log: status, rotation, last lines, and settings. */
 export function LogsSection({ group }: { readonly group: SettingGroup }) {
   // Saved settings must show immediately, not with the next refresh.
   const version = group.fields.map((field) => JSON.stringify(field.value)).join(" ");

@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { api } from "../../api.ts";
 import { formatBytes, formatCount, formatDateTime } from "../../ui/format.ts";
-import { mirrorStatus } from "./saving-status.ts";
+import { mirrorStatus } from "./section-status.ts";
 import { Fact, Facts, LiveSection, Problem, StatusLine } from "./section.tsx";
 import { ConfigForm } from "./setting-group.tsx";
 import type { SettingGroup } from "./setting-model.ts";

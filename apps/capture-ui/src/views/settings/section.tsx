@@ -48,7 +48,6 @@ export function StatusLine({ tone, children }: { readonly tone: StatusTone; read
   );
 }
 
-/** A prominent error message. */
 export function Problem({ children }: { readonly children: ReactNode }) {
   return (
     <p className={styles["problem"]} role="alert">
@@ -57,7 +56,6 @@ export function Problem({ children }: { readonly children: ReactNode }) {
   );
 }
 
-/** A list of {@link Fact}s. */
 export function Facts({ children }: { readonly children: ReactNode }) {
   return <dl className={styles["facts"]}>{children}</dl>;
 }

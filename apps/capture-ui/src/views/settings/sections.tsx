@@ -10,14 +10,12 @@ import { SocksSection } from "./socks-section.tsx";
 import { StorageCard } from "./storage-card.tsx";
 import { UpstreamSection } from "./upstream-section.tsx";
 
-/** A part of Settings with a heading and an anchor. */
 export interface Section {
   readonly id: string;
   readonly title: string;
   readonly Component: ComponentType;
 }
 
-/** Sections before the groups of settings. */
 export const LEADING_SECTIONS: readonly Section[] = [
   { id: "certificate", title: "Certificate", Component: CertificateCard },
   { id: "storage", title: "Storage", Component: StorageCard },
@@ -33,7 +31,6 @@ export const GROUP_SECTIONS: Readonly<Record<string, ComponentType<{ readonly gr
   "upstream-proxy": UpstreamSection,
 };
 
-/** Sections after the groups of settings. */
 export const TRAILING_SECTIONS: readonly Section[] = [
   { id: "grpc-schemas", title: "gRPC schemas", Component: GrpcSchemasSection },
 ];

@@ -1,6 +1,5 @@
 import type { ConfigField } from "@headworks/capture-contract";
 
-/** The control of a setting. */
 export type SettingControl =
   | { readonly kind: "switch" }
   | {

@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useEffect } from "react";
 import { Page } from "../../ui/page.tsx";
 import { EmptyState, ErrorState, Spinner } from "../../ui/states.tsx";
-import { fieldsQuery } from "./fields-query.ts";
+import { fieldsQuery } from "../../queries.ts";
 import { GROUP_SECTIONS, LEADING_SECTIONS, TRAILING_SECTIONS } from "./sections.tsx";
 import { SettingGroupCard } from "./setting-group.tsx";
 import { groupSettings } from "./setting-model.ts";

@@ -1,17 +1,15 @@
 import { useQuery } from "@tanstack/react-query";
 import { Copy } from "lucide-react";
-import { configQuery } from "../../queries.ts";
+import { configQuery, fieldsQuery } from "../../queries.ts";
 import { IconButton } from "../../ui/button.tsx";
 import { copyText } from "../../ui/copy.ts";
 import { Card } from "../../ui/page.tsx";
-import { fieldsQuery } from "./fields-query.ts";
-import { socksAddress, socksStatus } from "./listener-status.ts";
+import { socksAddress, socksStatus } from "./section-status.ts";
 import { Fact, Facts, Problem, StatusLine } from "./section.tsx";
 import { ConfigForm } from "./setting-group.tsx";
 import type { SettingGroup } from "./setting-model.ts";
 import styles from "./settings.module.css";
 
-/** The SOCKS listener: status, address and settings. */
 export function SocksSection({ group }: { readonly group: SettingGroup }) {
   const fields = useQuery(fieldsQuery).data ?? [];
   const config = useQuery(configQuery);

@@ -4,7 +4,6 @@ import { formatBytes, formatCount } from "../../ui/format.ts";
 import { Fact, Facts, LiveSection, Problem } from "./section.tsx";
 import styles from "./settings.module.css";
 
-/** Storage use against its limits, and losses. */
 export function StorageCard() {
   const stats = useQuery({ ...statsQuery, refetchInterval: 5000 });
   return (

@@ -8,7 +8,7 @@ import { Field, TextInput } from "../../ui/field.tsx";
 import { formatDateTime, formatDuration } from "../../ui/format.ts";
 import { Card } from "../../ui/page.tsx";
 import { Spinner } from "../../ui/states.tsx";
-import { proxyProblem, upstreamAddress, upstreamStatus } from "./listener-status.ts";
+import { proxyProblem, upstreamAddress, upstreamStatus } from "./section-status.ts";
 import { Problem, StatusLine } from "./section.tsx";
 import { ConfigForm } from "./setting-group.tsx";
 import type { SettingGroup } from "./setting-model.ts";
@@ -31,7 +31,6 @@ export function UpstreamSection({ group }: { readonly group: SettingGroup }) {
   );
 }
 
-/** Number of recent entries examined. */
 const LOOK_BACK = 50;
 
 /** The last exchange that failed at the upstream proxy. */

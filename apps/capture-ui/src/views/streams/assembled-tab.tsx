@@ -11,7 +11,7 @@ import { formatBytes, formatCount } from "../../ui/format.ts";
 import { EmptyState, ErrorState, Spinner } from "../../ui/states.tsx";
 import { Tag } from "../../ui/tag.tsx";
 import styles from "./streams.module.css";
-import { throttled } from "./use-paged-rows.ts";
+import { throttled } from "./paged-rows.ts";
 
 const REFRESH_MS = 500;
 const FORMATS: Readonly<Record<AssembledChat["format"], string>> = {
@@ -34,9 +34,9 @@ export function AssembledTab({ stream }: { readonly stream: StreamDetail }) {
     const refresh = throttled(() => void client.invalidateQueries({ queryKey: ["assembled", id] }), REFRESH_MS);
     const stop = listenLive({
       frames: (frames) => {
-        if (frames.some((frame) => frame.stream_id === id)) refresh.ask();
+        if (frames.some((frame) => frame.stream_id === id)) refresh.trigger();
       },
-      framesMissed: refresh.ask,
+      framesMissed: refresh.trigger,
     });
     return () => {
       stop();

@@ -17,9 +17,8 @@ import type { WindowListHandle } from "../detail/body/window-list.tsx";
 import { frameKind, frameLine, isIncomplete, sinceStart } from "./frame-text.ts";
 import { loadFrames } from "./load-rows.ts";
 import type { FrameFilter, ListedFrame } from "./load-rows.ts";
-import type { PagedRows } from "./paged-rows.ts";
+import { type PagedRows, throttled, usePagedRows } from "./paged-rows.ts";
 import styles from "./streams.module.css";
-import { throttled, usePagedRows } from "./use-paged-rows.ts";
 import { actionsFor, draftOfMessage } from "./ws-rule-draft.ts";
 import type { ActionType, WsRuleDraft } from "./ws-rule-draft.ts";
 import { WsRulesDialog } from "./ws-rules-dialog.tsx";
@@ -144,13 +143,13 @@ function useGrowth({ id, kind }: Pick<StreamDetail, "id" | "kind">, rows: PagedR
     const refresh = throttled(() => rows.refresh(), GROW_MS);
     const stop = listenLive({
       frames: (frames) => {
-        if (frames.some((frame) => frame.stream_id === id)) grow.ask();
+        if (frames.some((frame) => frame.stream_id === id)) grow.trigger();
       },
-      framesMissed: grow.ask,
+      framesMissed: grow.trigger,
       changed: (topic) => {
         if (topic === "grpc" && kind === "grpc") rows.refresh();
       },
-      resync: refresh.ask,
+      resync: refresh.trigger,
     });
     return () => {
       stop();
@@ -344,7 +343,6 @@ function isControl(frame: StreamFrame): boolean {
   return frame.size === 0 || frame.type === "ping" || frame.type === "pong";
 }
 
-/** Direction of a frame. */
 export function Arrow({ direction, text }: { readonly direction: "send" | "receive"; readonly text?: string }) {
   const Icon = direction === "send" ? ArrowUp : ArrowDown;
   return (

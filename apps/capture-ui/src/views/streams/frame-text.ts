@@ -1,7 +1,6 @@
 import type { StreamFrame, StreamSummary } from "@headworks/capture-contract";
 import type { ListedFrame } from "./load-rows.ts";
 
-/** Labels of stream types. */
 export const KIND_LABELS: Readonly<Record<StreamSummary["kind"], string>> = {
   websocket: "WS",
   sse: "SSE",

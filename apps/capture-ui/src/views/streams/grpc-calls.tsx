@@ -9,7 +9,7 @@ import type { ListColumn } from "../../ui/list-table.tsx";
 import { EmptyState } from "../../ui/states.tsx";
 import { Tag } from "../../ui/tag.tsx";
 import styles from "./streams.module.css";
-import { throttled } from "./use-paged-rows.ts";
+import { throttled } from "./paged-rows.ts";
 
 const REFRESH_MS = 500;
 const MAX_CALLS = 200;
@@ -42,7 +42,7 @@ export function GrpcCalls({ onShow }: { readonly onShow: (id: string) => void })
   });
   useEffect(() => {
     const refresh = throttled(() => void client.invalidateQueries({ queryKey: ["grpc", "calls"] }), REFRESH_MS);
-    const stop = listenLive({ traffic: refresh.ask, frames: refresh.ask, framesMissed: refresh.ask });
+    const stop = listenLive({ traffic: refresh.trigger, frames: refresh.trigger, framesMissed: refresh.trigger });
     return () => {
       stop();
       refresh.stop();

@@ -1,3 +1,5 @@
+import { useEffect, useState, useSyncExternalStore } from "react";
+
 /** A page of a list, and the list's length. */
 export interface RowPage<T> {
   readonly rows: readonly T[];
@@ -5,7 +7,7 @@ export interface RowPage<T> {
 }
 
 /** Loads the rows from `offset`. `showEarly` accepts rows that lack a slower part. */
-export type LoadRows<T> = (
+type LoadRows<T> = (
   offset: number,
   limit: number,
   signal: AbortSignal,
@@ -150,4 +152,37 @@ export class PagedRows<T> {
     this.#version += 1;
     for (const listener of this.#listeners) listener();
   }
+}
+
+/** A list fetched on demand; another `key` is another list. `load` is taken from the first render of a key. */
+export function usePagedRows<T>(key: string, load: LoadRows<T>): PagedRows<T> {
+  const [current, setCurrent] = useState(() => ({ key, rows: new PagedRows(load) }));
+  let { rows } = current;
+  if (current.key !== key) {
+    rows = new PagedRows(load);
+    setCurrent({ key, rows });
+  }
+  useEffect(() => {
+    rows.refresh();
+    return () => rows.close();
+  }, [rows]);
+  useSyncExternalStore(rows.subscribe, rows.snapshot);
+  return rows;
+}
+
+/** Calls `action` at most once per `everyMs`, after a request. */
+export function throttled(
+  action: () => void,
+  everyMs: number,
+): { readonly trigger: () => void; readonly stop: () => void } {
+  let timer: number | undefined;
+  return {
+    trigger: () => {
+      timer ??= window.setTimeout(() => {
+        timer = undefined;
+        action();
+      }, everyMs);
+    },
+    stop: () => window.clearTimeout(timer),
+  };
 }

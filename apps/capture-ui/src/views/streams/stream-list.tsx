@@ -14,9 +14,8 @@ import { WindowList } from "../detail/body/window-list.tsx";
 import type { WindowListHandle } from "../detail/body/window-list.tsx";
 import { KIND_LABELS } from "./frame-text.ts";
 import { loadStreams } from "./load-rows.ts";
-import type { PagedRows } from "./paged-rows.ts";
+import { type PagedRows, throttled, usePagedRows } from "./paged-rows.ts";
 import styles from "./streams.module.css";
-import { throttled, usePagedRows } from "./use-paged-rows.ts";
 import { WsWaiting } from "./ws-paused.tsx";
 import { WsRulesDialog } from "./ws-rules-dialog.tsx";
 
@@ -57,7 +56,6 @@ export function StreamList({
 }: {
   readonly kind: KindChoice;
   readonly chosenId: string | null;
-  /** Replaces the rows. */
   readonly instead?: ReactNode;
   readonly onKind: (kind: KindChoice) => void;
   readonly onShow: (id: string) => void;
@@ -68,13 +66,13 @@ export function StreamList({
   useEffect(() => {
     const refresh = throttled(() => rows.refresh(), REFRESH_MS);
     const stop = listenLive({
-      traffic: refresh.ask,
-      frames: refresh.ask,
-      framesMissed: refresh.ask,
-      resync: refresh.ask,
+      traffic: refresh.trigger,
+      frames: refresh.trigger,
+      framesMissed: refresh.trigger,
+      resync: refresh.trigger,
       changed: (topic) => {
         // Another session has another list.
-        if (topic === "sessions") refresh.ask();
+        if (topic === "sessions") refresh.trigger();
       },
     });
     return () => {

@@ -26,7 +26,7 @@ import { CallStatus, useCall } from "./grpc-calls.tsx";
 import styles from "./streams.module.css";
 import { useStream } from "./use-stream.ts";
 import { WsPausedMessages } from "./ws-paused.tsx";
-import { wsConnectionQuery } from "./ws-queries.ts";
+import { wsConnectionQuery } from "../../queries.ts";
 
 /** Close code of a WebSocket without a close frame (RFC 6455, 7.1.5). */
 const ABNORMAL_CLOSURE = 1006;

@@ -2,7 +2,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect } from "react";
 import { api } from "../../api.ts";
 import { listenLive } from "../../live.ts";
-import { throttled } from "./use-paged-rows.ts";
+import { throttled } from "./paged-rows.ts";
 
 const REFRESH_MS = 400;
 
@@ -14,12 +14,12 @@ export function useStream(id: string, isWanted = true) {
     const refresh = throttled(() => void client.invalidateQueries({ queryKey: ["stream", id] }), REFRESH_MS);
     const stop = listenLive({
       frames: (frames) => {
-        if (frames.some((frame) => frame.stream_id === id)) refresh.ask();
+        if (frames.some((frame) => frame.stream_id === id)) refresh.trigger();
       },
       traffic: (events) => {
-        if (events.some((event) => event.type === "Cleared" || touches(event, id))) refresh.ask();
+        if (events.some((event) => event.type === "Cleared" || touches(event, id))) refresh.trigger();
       },
-      framesMissed: refresh.ask,
+      framesMissed: refresh.trigger,
     });
     return () => {
       stop();

@@ -9,7 +9,7 @@ import { TextArea } from "../../ui/field.tsx";
 import { KeyHint } from "../../ui/tag.tsx";
 import { Arrow } from "./frame-list.tsx";
 import styles from "./streams.module.css";
-import { wsPausedQuery } from "./ws-queries.ts";
+import { wsPausedQuery } from "../../queries.ts";
 
 /** Number of paused messages on all connections; links to the connection of the oldest. */
 export function WsWaiting({ onShow }: { readonly onShow: (id: string) => void }) {

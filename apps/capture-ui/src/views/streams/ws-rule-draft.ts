@@ -3,7 +3,6 @@ import { literalPattern } from "../../rules/condition-draft.ts";
 
 export type ActionType = WsRule["action"]["type"];
 
-/** A message rule in its form. */
 export interface WsRuleDraft {
   readonly name: string;
   readonly host: string;
@@ -28,7 +27,6 @@ export const NEW_RULE: WsRuleDraft = {
 
 /** A rule for a longer text matches its beginning. */
 const MAX_TEXT_CHARACTERS = 200;
-/** Pattern limit of the service. */
 const MAX_PATTERN_CHARACTERS = 1000;
 
 /** Rule actions available for a message; none for frames that rules do not apply to. */
@@ -128,7 +126,6 @@ function nameOf({ action, host, direction }: WsRuleDraft): string {
   return `${VERBS[action]} ${what}${host.trim() === "" ? "" : ` of ${host.trim()}`}`;
 }
 
-/** Summary of a rule. */
 export function ruleSentence({ match, action }: Pick<WsRule, "match" | "action">): string {
   const conditions = [
     match.direction === "send" ? "sent" : match.direction === "receive" ? "received" : "",

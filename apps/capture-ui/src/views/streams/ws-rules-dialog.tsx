@@ -13,14 +13,13 @@ import { ErrorState } from "../../ui/states.tsx";
 import styles from "./streams.module.css";
 import { changedRule, draftOfWsRule, NEW_RULE, ruleOf, ruleSentence } from "./ws-rule-draft.ts";
 import type { WsRuleDraft } from "./ws-rule-draft.ts";
-import { wsRulesQuery } from "./ws-queries.ts";
+import { wsRulesQuery } from "../../queries.ts";
 
 /** Lists the rules for WebSocket messages, with a form to create or edit one. */
 export function WsRulesDialog({
   initial = NEW_RULE,
   onClose,
 }: {
-  /** Initial values of the form. */
   readonly initial?: WsRuleDraft;
   readonly onClose: () => void;
 }) {

@@ -15,7 +15,6 @@ import { Segmented } from "../../ui/segmented.tsx";
 import { DIAL_KBPS, dialStep, draftOfProfile, profileOf, type ProfileDraft } from "./profile-draft.ts";
 import styles from "./throttle.module.css";
 
-/** Form of a profile and its hosts. */
 export function ProfileForm({
   profile,
   host,
@@ -131,7 +130,6 @@ function Dial({
       />
       <TextInput
         inputMode="decimal"
-        className={styles["dialNumber"]}
         aria-label={`${label}, KB per second`}
         value={kbps}
         onChange={(event) => onChange(event.target.value)}

@@ -31,7 +31,6 @@ async function applyPreset(name: string): Promise<void> {
   await refresh();
 }
 
-/** Simulates slow and lossy networks. */
 export function ThrottleView() {
   const state = useQuery(throttleQuery);
   const presets = useQuery({

@@ -43,7 +43,6 @@ export function useViewState() {
     const next = now.sort !== column.sort ? first : now.order === first ? second : undefined;
     setParams({ sort: next === undefined ? null : `${column.sort}:${next}` }, { replace: true });
   }, []);
-  /** A session viewed while another one is active. */
   const session = params.get("session");
   return { q, pills, range, sort, mode, session, id: params.get("id"), setQ, setPills, setRange, setMode, toggleSort };
 }

@@ -3,7 +3,6 @@ import { printBraces } from "./brace-printer.ts";
 import { JsonPrinter, type JsonProblem } from "./json-printer.ts";
 import { TextLayer } from "./text-layer.ts";
 
-/** Void elements. */
 const VOID = new Set("area base br col embed hr img input link meta param source track wbr".split(" "));
 
 /** Elements whose content is printed verbatim. */
@@ -316,7 +315,6 @@ async function readAll(body: ReadableStream<Uint8Array> | null): Promise<Uint8Ar
   return body === null ? new Uint8Array(0) : new Uint8Array(await new Response(body as BodyInit).arrayBuffer());
 }
 
-/** The service's error message. */
 async function failureText(response: Response): Promise<string> {
   const text = await response.text();
   try {

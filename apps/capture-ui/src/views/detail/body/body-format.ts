@@ -1,6 +1,6 @@
+import type { RequestData, ResponseData } from "@headworks/capture-contract";
 import { parseMediaType } from "@headworks/http-fields";
 
-/** Kind of a body for display. */
 export type BodyKind =
   | "empty"
   | "json"
@@ -212,3 +212,14 @@ export function needsConversion(contentType: string | null, prefix: Uint8Array):
 export function isTextKind(kind: BodyKind): boolean {
   return ["json", "xml", "html", "css", "javascript", "text", "form", "svg"].includes(kind);
 }
+
+/** The parts of a message needed to display its body. */
+export type Message = Pick<
+  RequestData | ResponseData,
+  "headers_list" | "content_type" | "body_state" | "body_size" | "body_stored_size"
+>;
+
+export type Side = "request" | "response";
+
+/** Owner of the bytes: one side, or one message of a stream. */
+export type BodyOwner = Side | "message";

@@ -107,7 +107,6 @@ export interface BodyCalls {
 
 export type BodyCallName = keyof BodyCalls;
 
-/** Messages to the worker. */
 export type WorkerRequest =
   | { readonly kind: "open"; readonly source: BodySource }
   | {
@@ -117,13 +116,11 @@ export type WorkerRequest =
       readonly parameters: readonly unknown[];
     };
 
-/** Messages from the worker. */
 export type WorkerResponse =
   | { readonly kind: "progress"; readonly progress: BodyProgress }
   | { readonly kind: "result"; readonly id: number; readonly value: unknown }
   | { readonly kind: "failure"; readonly id: number; readonly message: string };
 
-/** Implements the calls for one body. */
 class BodyWorkerClient implements BodyCalls {
   readonly #document: BodyDocument;
   #tree: TreeRows | null = null;

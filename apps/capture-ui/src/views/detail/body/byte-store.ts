@@ -14,7 +14,6 @@ export class ByteStore {
     return this.#length;
   }
 
-  /** Whether bytes were dropped. */
   get full(): boolean {
     return this.#full;
   }

@@ -2,8 +2,7 @@ import { useCallback, useState } from "react";
 import { Segmented } from "../../../ui/segmented.tsx";
 import { EmptyState } from "../../../ui/states.tsx";
 import styles from "./body.module.css";
-import { useBlocks } from "./use-blocks.tsx";
-import { WindowList } from "./window-list.tsx";
+import { useBlocks, WindowList } from "./window-list.tsx";
 import { type HexRowBytes, hexRows, offsetDigits } from "./hex-rows.ts";
 
 const ROW_PX = 19;

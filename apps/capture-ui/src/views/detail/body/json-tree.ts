@@ -89,7 +89,6 @@ export class JsonTree {
     return decodeString(this.bytes, start, Math.min(end, start + maxBytes));
   }
 
-  /** Index among the siblings. */
   position(node: number): number {
     let position = 0;
     for (let sibling = this.parent(node) + 1; sibling < node; sibling = this.next(sibling)) position++;
@@ -107,7 +106,6 @@ export class JsonTree {
     return `$${steps.toReversed().join("")}`;
   }
 
-  /** The direct children, at most `limit`. */
   children(node: number, limit = Infinity): number[] {
     const found: number[] = [];
     if (!this.isContainer(node)) return found;

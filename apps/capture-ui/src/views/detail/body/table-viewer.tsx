@@ -5,8 +5,7 @@ import { formatCount } from "../../../ui/format.ts";
 import { EmptyState, Spinner } from "../../../ui/states.tsx";
 import styles from "./body.module.css";
 import type { BodyClient } from "./body-client.ts";
-import { useBlocks } from "./use-blocks.tsx";
-import { WindowList } from "./window-list.tsx";
+import { useBlocks, WindowList } from "./window-list.tsx";
 
 const ROW_PX = 26;
 

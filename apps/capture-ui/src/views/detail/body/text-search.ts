@@ -1,4 +1,3 @@
-/** A search and its options. */
 export interface SearchQuery {
   readonly text: string;
   readonly regex: boolean;
@@ -17,7 +16,6 @@ export interface SearchResult {
   readonly more: boolean;
 }
 
-/** Maximum number of collected matches. */
 export const MAX_MATCHES = 10_000;
 /** Text is searched in windows of about this size; a match longer than the overlap may be missed at an edge. */
 const WINDOW_BYTES = 1 << 20;

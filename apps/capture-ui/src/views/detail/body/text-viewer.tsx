@@ -5,9 +5,8 @@ import type { BodyProgress } from "./body-document.ts";
 import type { BodyKind } from "./body-format.ts";
 import type { LayerName } from "./body-worker-client.ts";
 import styles from "./body.module.css";
-import { useBlocks } from "./use-blocks.tsx";
+import { useBlocks, WindowList, type WindowListHandle } from "./window-list.tsx";
 import type { BodySearch } from "./use-search.tsx";
-import { WindowList, type WindowListHandle } from "./window-list.tsx";
 import { type TokenLanguage, rowTokens, type RowMark, markTokens } from "./row-tokens.ts";
 
 const TEXT_ROW_PX = 19;

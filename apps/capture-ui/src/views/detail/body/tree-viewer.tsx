@@ -12,9 +12,7 @@ import styles from "./body.module.css";
 import type { BodyClient } from "./body-client.ts";
 import type { NodeKind } from "./json-tree.ts";
 import type { TreeRow } from "./tree-rows.ts";
-import { useBlocks } from "./use-blocks.tsx";
-import { WindowList } from "./window-list.tsx";
-import type { WindowListHandle } from "./window-list.tsx";
+import { useBlocks, WindowList, type WindowListHandle } from "./window-list.tsx";
 
 const ROW_PX = 22;
 const TONES: Readonly<Record<NodeKind, string>> = {

@@ -8,7 +8,6 @@ export interface HeaderLine {
   readonly value: string;
   /** The octets decoded as UTF-8, if that differs. */
   readonly reading: string | undefined;
-  /** Number of headers with this name in the message. */
   readonly occurrences: number;
 }
 

@@ -122,7 +122,6 @@ const NOTES: Readonly<Record<string, string>> = {
   "x-xss-protection": "XSS filter of older browsers; obsolete",
 };
 
-/** Explanation of a header; null for unknown ones. */
 export function headerNote(name: string): string | null {
   const key = name.toLowerCase();
   return Object.hasOwn(NOTES, key) ? (NOTES[key] ?? null) : null;

@@ -35,7 +35,6 @@ export async function copyApiCall(id: string): Promise<void> {
   await copyText(`curl -s '${url}'`, "API call");
 }
 
-/** Copies URLs, one per line. */
 export async function copyUrls(rows: readonly TrafficSnapshot[]): Promise<void> {
   await copyText(rows.map((row) => row.url).join("\n"), rows.length === 1 ? "URL" : `${formatCount(rows.length)} URLs`);
 }
@@ -117,27 +116,22 @@ export function passThroughHost(host: string): Promise<void> {
 const urlOf = (path: string, params: Readonly<Record<string, string>>): string =>
   `${path}?${new URLSearchParams(params).toString()}`;
 
-/** Opens a new breakpoint for similar requests. */
 export function makeBreakpoint(id: string, direction: "request" | "response" | "both"): void {
   navigate(urlOf("/breakpoints", { part: "rules", from: id, direction }));
 }
 
-/** Opens a new mock with an entry's response. */
 export function makeMock(id: string): void {
   navigate(urlOf("/mocks", { from: id }));
 }
 
-/** Opens a new rewrite for similar requests. */
 export function makeRewrite(id: string): void {
   navigate(urlOf("/rewrites", { from: id }));
 }
 
-/** Opens Throttle with a host added. */
 export function throttleHost(host: string): void {
   navigate(urlOf("/throttle", { host }));
 }
 
-/** Creates a mock from each entry. */
 export async function makeMocks(ids: readonly string[]): Promise<void> {
   await attempt("Could not create the mocks", async () => {
     const { created, errors } = await api.mocks.createMocksFromTraffic({ body: { entry_ids: [...ids] } });
@@ -191,7 +185,6 @@ export async function saveForReplay(ids: readonly string[]): Promise<void> {
   });
 }
 
-/** Opens the comparison of two entries. */
 export function compareEntries(ids: readonly string[]): void {
   const [left, right] = ids;
   if (left !== undefined && right !== undefined) navigate(urlOf("/replay", { left, right }));

@@ -42,7 +42,6 @@ import {
   throttleHost,
 } from "./entry-actions.ts";
 
-/** Screen actions used by the menu. */
 export interface MenuActions {
   readonly open: (id: string) => void;
   readonly addFilter: (term: string) => void;
@@ -98,7 +97,6 @@ function copyItems(row: TrafficSnapshot): readonly MenuEntry[] {
   ];
 }
 
-/** All actions on one entry. */
 export function rowMenu(row: TrafficSnapshot, actions: MenuActions): readonly MenuEntry[] {
   const host = ruleHost(row);
   const terms = filterTerms(row);

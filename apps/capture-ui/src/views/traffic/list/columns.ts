@@ -26,7 +26,6 @@ export interface ColumnSpec {
   readonly label: string;
   /** Server-side sort key, if sortable. */
   readonly sort?: SortColumn;
-  /** Sort order of the first click. */
   readonly firstOrder?: "asc" | "desc";
   readonly widthPx: number;
   readonly minPx: number;
@@ -199,7 +198,6 @@ export function resizeColumn(layout: ColumnLayout, id: ColumnId, widthPx: number
   return column === undefined ? layout : { ...layout, widths: { ...layout.widths, [id]: clampWidth(column, widthPx) } };
 }
 
-/** Restores a column's default width. */
 export function resetColumnWidth(layout: ColumnLayout, id: ColumnId): ColumnLayout {
   const { [id]: _gone, ...widths } = layout.widths;
   return { ...layout, widths };
@@ -267,7 +265,6 @@ export const useColumns = create<ColumnLayout>()(
   }),
 );
 
-/** Changes and stores the layout. */
 export function changeColumns(change: (layout: ColumnLayout) => ColumnLayout): void {
   useColumns.setState((layout) => change(layout));
 }

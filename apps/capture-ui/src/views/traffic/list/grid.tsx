@@ -43,7 +43,6 @@ const AT_TOP_PX = 2;
 /** Minimum interval of updates that depend on visible rows (the time axis moves every bar). */
 const SEEN_MS = 120;
 
-/** Imperative interface of the grid. */
 export interface GridHandle {
   /** Scrolls by the minimum needed to show a row. */
   show(index: number): void;
@@ -52,7 +51,6 @@ export interface GridHandle {
   focus(): void;
 }
 
-/** Column template of the waterfall. */
 const WATERFALL = {
   wide: {
     columns: COLUMNS.filter((column) => ["status", "method", "host", "path"].includes(column.id)),
@@ -91,7 +89,6 @@ export interface GridProps {
   readonly onRowClick: (index: number, event: MouseEvent) => void;
   readonly onRowOpen: (index: number) => void;
   readonly onSort: (column: ColumnSpec) => void;
-  /** Called to show the held rows. */
   readonly onShowNew: () => void;
   readonly rowMenu: (index: number) => readonly MenuEntry[];
   /** Shown instead of rows if there are none. */
@@ -241,7 +238,6 @@ function preventTextSelection(event: MouseEvent<HTMLElement>): void {
   event.currentTarget.focus({ preventScroll: true });
 }
 
-/** Index of the row of an event. */
 function rowIndexOf(event: MouseEvent): number | undefined {
   const row = event.target instanceof Element ? event.target.closest("[data-index]") : null;
   return row === null ? undefined : Number(row.getAttribute("data-index"));

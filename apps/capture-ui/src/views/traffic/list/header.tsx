@@ -20,7 +20,6 @@ import styles from "./grid.module.css";
 import type { ListScope } from "./row-sequence.ts";
 import { hasRoomForLabel, type Axis } from "./waterfall-maths.ts";
 
-/** Menu of column visibility and reset. */
 export function columnMenu(): readonly MenuEntry[] {
   const { hidden, order } = useColumns.getState();
   const labels = new Map(COLUMNS.map((column) => [column.id, column.label]));

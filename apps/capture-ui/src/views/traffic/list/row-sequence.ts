@@ -89,7 +89,6 @@ export interface ListScope {
   readonly q: string;
   readonly sort: SortColumn;
   readonly order: "asc" | "desc";
-  /** Session id; null for the active one. */
   readonly session: string | null;
 }
 
@@ -146,7 +145,7 @@ export class RowSequence {
   get newCount(): number {
     return this.isNewestFirst ? this.#hidden : this.#unseen;
   }
-  /** Whether the first window has been placed. */
+  /** Whether the first window has been applied. */
   get loaded(): boolean {
     return this.#loaded;
   }
@@ -179,7 +178,7 @@ export class RowSequence {
     return ordinal === undefined ? undefined : this.#rows.get(ordinal);
   }
 
-  /** Starts a new list; the old rows stay until the first window is placed. */
+  /** Starts a new list; the old rows stay until the first window is applied. */
   restart(scope: ListScope): void {
     this.#scope = scope;
     this.#loaded = false;
@@ -195,7 +194,7 @@ export class RowSequence {
     return isNew;
   }
 
-  /** State to pass to {@link place} with the response of a window that begins at the shown index `first`. */
+  /** State to pass to {@link applyWindow} with the response of a window that begins at the shown index `first`. */
   windowRequest(first: number, afterGap: boolean): WindowRequest {
     return { offset: this.offsetOf(first), head: this.#head, removed: this.#removed, afterGap };
   }

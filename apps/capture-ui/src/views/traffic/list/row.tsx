@@ -102,7 +102,6 @@ function time(row: TrafficSnapshot, { timeFormat, nowMs }: CellContext): string 
   return timeFormat === "relative" ? formatAgo(at, nowMs) : formatTimeOfDay(at, timeFormat === "utc");
 }
 
-/** Content of a column for a row. */
 function cellContent(column: ColumnId, row: TrafficSnapshot, context: CellContext): ReactNode {
   switch (column) {
     case "seq":

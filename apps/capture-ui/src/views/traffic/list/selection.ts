@@ -1,4 +1,3 @@
-/** Selected entries and the active one. */
 export interface Selection {
   readonly ids: ReadonlySet<string>;
   /** The row with the focus ring, opened by Enter. */

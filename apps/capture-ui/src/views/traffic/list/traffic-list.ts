@@ -23,7 +23,6 @@ const REFRESH_MS = 1000;
 
 interface Flight {
   readonly controller: AbortController;
-  /** First requested index. */
   readonly first: number;
   readonly request: WindowRequest;
 }
@@ -65,11 +64,9 @@ export class TrafficList {
   get scope(): ListScope {
     return this.#rows.scope;
   }
-  /** Number of shown rows, loaded or not. */
   get length(): number {
     return this.#rows.length;
   }
-  /** Whether `length` is final; until then it grows. */
   get isLengthKnown(): boolean {
     return this.#rows.isLengthKnown;
   }
@@ -86,17 +83,14 @@ export class TrafficList {
     return this.#error;
   }
 
-  /** The row at an index, if loaded. */
   rowAt(index: number): TrafficSnapshot | undefined {
     return this.#rows.at(index);
   }
 
-  /** A number that stays with a row while rows are added on top. */
   ordinalAt(index: number): number {
     return this.#rows.ordinalAt(index);
   }
 
-  /** Index of an entry, if loaded and shown. */
   indexOf(id: string): number | undefined {
     return this.#rows.indexOf(id);
   }
@@ -141,7 +135,6 @@ export class TrafficList {
     if (following) this.showNew();
   }
 
-  /** Shows the new rows. */
   showNew(): void {
     if (!this.#rows.showNew()) return;
     if (!this.#rows.isNewestFirst) this.#refresh();
@@ -283,7 +276,7 @@ export class TrafficList {
         this.#flight = undefined;
         this.#error = undefined;
         this.#rows.applyWindow(request, window, this.#following);
-        // The service counts on only per request: it continues when asked again.
+        // The service counts only during a request, and continues with the next one.
         if (!window.total_complete) this.#scheduleRefresh();
         this.#ensure();
         this.#changed();

@@ -5,7 +5,6 @@ import { ApiFailure } from "../../../api.ts";
 /** Filters that determine the list besides the text. */
 export interface QueryParts {
   readonly q: string;
-  /** Names of type pills. */
   readonly pills: readonly PillId[];
   /** Start times, in milliseconds since 1970. */
   readonly range: { readonly fromMs: number; readonly toMs: number } | null;

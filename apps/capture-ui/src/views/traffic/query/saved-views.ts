@@ -1,7 +1,6 @@
 import { create } from "zustand";
 import { persist } from "zustand/middleware";
 
-/** A named query. */
 interface SavedView {
   readonly name: string;
   readonly q: string;
@@ -92,7 +91,6 @@ export function dropView(name: string): void {
   useViews.setState(({ views }) => ({ views: views.filter((view) => view.name !== name) }));
 }
 
-/** Adds a query to the history. */
 export function rememberQuery(q: string): void {
   useViews.setState(({ history }) => ({ history: addToHistory(history, q) }));
 }

@@ -1,6 +1,6 @@
 import type { TrafficEntry } from "@headworks/capture-contract";
-import { draftBytes, draftOfBytes } from "../../../rules/message-draft.ts";
-import { bodyLines, headLines } from "../../../rules/message-text.ts";
+import { draftBytes, draftOfBytes } from "../../rules/message-draft.ts";
+import { bodyLines, headLines } from "../../rules/message-text.ts";
 
 type Message = TrafficEntry["request"] | NonNullable<TrafficEntry["response"]>;
 

@@ -1,8 +1,9 @@
-import type { ConfigField } from "@headworks/capture-contract";
+import type { AutoSaveStatus, ConfigField, LogStatus, MirrorStatus } from "@headworks/capture-contract";
+import { formatBytes, formatCount, formatDateTime } from "../../ui/format.ts";
 import type { StatusTone } from "./section.tsx";
 
 /** Status of a part of the service, in one sentence. */
-export interface Status {
+interface Status {
   readonly tone: StatusTone;
   readonly text: string;
 }
@@ -65,7 +66,6 @@ export function upstreamAddress(fields: readonly Named[], which: "running" | "co
   return `${String(protocol)}://${host.includes(":") && !host.startsWith("[") ? `[${host}]` : host}:${port}`;
 }
 
-/** Status of the upstream proxy. */
 export function upstreamStatus(fields: readonly Named[]): Status {
   const on = valuesOf(fields, "upstream_proxy.enabled");
   const running = upstreamAddress(fields, "running");
@@ -110,4 +110,61 @@ export function proxyProblem<Entry extends Passed>(
     if (entry.source === "upstream" && entry.response !== null) isLatest = false;
   }
   return null;
+}
+
+export function logStatus(log: LogStatus): Status {
+  if (log.current_file === null) return { tone: "idle", text: "No file: logging to standard output only" };
+  if (log.problem !== null) return { tone: "bad", text: "Cannot write the file; retrying every second" };
+  const waits = log.restart_pending.length > 0 ? "; some settings require a restart" : "";
+  return { tone: "good", text: `Written to ${log.current_file.path}${waits}` };
+}
+
+export function trafficLogText(log: LogStatus): string {
+  const { enabled, level, host_filter: hosts } = log.debug_logging;
+  if (!enabled) return "not logged";
+  const whose = hosts.length === 0 ? "all hosts" : hosts.length === 1 ? (hosts[0] ?? "") : `${hosts.length} patterns`;
+  const isHidden = log.verbosity === "warn" || log.verbosity === "error" || log.verbosity === "silent";
+  if (isHidden) return `nothing: only level ${log.verbosity} is logged`;
+  return `${level} of ${whose}, ${formatCount(log.traffic_events.logged)} events since start`;
+}
+
+export function archivesText(log: LogStatus): string {
+  const size = log.archived_files.reduce((sum, file) => sum + file.size_bytes, 0);
+  if (log.archived_count === 0) return "none yet";
+  return `${formatCount(log.archived_count)} of at most ${formatCount(log.max_files)}, ${formatBytes(size)}`;
+}
+
+export function mirrorStatus(mirror: MirrorStatus): Status {
+  if (!mirror.enabled) return { tone: "idle", text: "Off: no files are written" };
+  if (!mirror.writing) return { tone: "bad", text: "On, but files are being dropped" };
+  const whose =
+    mirror.host_filter === null
+      ? "of all hosts"
+      : mirror.host_filter.length === 1
+        ? `of ${mirror.host_filter[0] ?? ""}`
+        : `of hosts matching ${formatCount(mirror.host_filter.length)} patterns`;
+  return { tone: "good", text: `On: writing responses ${whose} to ${mirror.output_dir}` };
+}
+
+export function autoSaveStatus(autoSave: AutoSaveStatus): Status {
+  if (autoSave.saving) return { tone: "waiting", text: "Writing a snapshot" };
+  if (autoSave.last_error !== null) return { tone: "bad", text: "Could not save a session" };
+  // A setting overridden by flag or environment does not change at restart.
+  const isEnabledNext = autoSave.overridden_by["enabled"] === undefined ? autoSave.enabled : autoSave.running;
+  if (!autoSave.running) {
+    return isEnabledNext
+      ? { tone: "waiting", text: "Off; enabled after a restart" }
+      : { tone: "idle", text: "Off: snapshots are saved only on request" };
+  }
+  const next =
+    autoSave.next_snapshot === null ? "" : `; next snapshot at ${formatDateTime(Date.parse(autoSave.next_snapshot))}`;
+  const until = isEnabledNext ? "" : " until restart";
+  return { tone: "good", text: `Saving snapshots at the configured interval${until}${next}` };
+}
+
+export function lastSnapshotText(autoSave: AutoSaveStatus): string {
+  if (autoSave.last_snapshot === null) return "none since start";
+  const entries = autoSave.last_snapshot_entries ?? 0;
+  const size = formatBytes(autoSave.last_snapshot_bytes);
+  return `${formatDateTime(Date.parse(autoSave.last_snapshot))}, ${formatCount(entries)} ${entries === 1 ? "request" : "requests"}, ${size}`;
 }
