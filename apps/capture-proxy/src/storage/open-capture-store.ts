@@ -30,8 +30,7 @@ import type {
   StoreLimits,
 } from "./capture-store.ts";
 import { SessionImports } from "./import/session-imports.ts";
-import { readerOf, ReaderPool } from "./read/reader-client.ts";
-import type { SessionScope } from "./read/reader-messages.ts";
+import { readerOf, ReaderPool, type SessionScope } from "./read/reader-client.ts";
 import { shownSession } from "./sessions/session-table.ts";
 import {
   lockForThisProcess,

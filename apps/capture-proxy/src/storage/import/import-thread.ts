@@ -3,7 +3,7 @@ import { HarFormatError } from "@headworks/har";
 import type { FrameBatch, FrameTuple, StreamOpening, StreamProgress } from "../streams/stream-message.ts";
 import { BatchMemory } from "../write/entry-record.ts";
 import { MemberError } from "./checked-members.ts";
-import { type DocumentReader, type DocumentTarget, harReader, sessionReader } from "./document-entries.ts";
+import { type DocumentReader, type DocumentTarget, harReader, sessionReader, TextFiles } from "./document-entries.ts";
 import {
   FILES_OF_AN_IMPORT,
   type FromImport,
@@ -12,11 +12,10 @@ import {
   MAX_ERRORS,
   STREAMS_OF_AN_IMPORT,
   type ToImport,
-} from "./import-messages.ts";
+} from "./session-imports.ts";
 import { encodeImported, type ImportedEntry } from "./imported-entry.ts";
 import type { ImportedFrame, ImportedStream } from "./imported-stream.ts";
 import { DocumentError } from "./member-scanner.ts";
-import { TextFiles } from "./text-files.ts";
 
 const BATCH_FRAMES = 1024;
 

@@ -7,11 +7,22 @@ import { fieldValues } from "@headworks/http1";
 import { ENTRY_STATES, FLAG_PASSTHROUGH, flagsOfKinds } from "../write/entry-record.ts";
 import { finalState } from "../read/stored-entry.ts";
 import { CheckedMembers, checkedFailure, checkedTls, MemberError } from "./checked-members.ts";
-import { importedEffect } from "./imported-effect.ts";
-import { contentInFile, contentInMemory, cutNote, isCut } from "./imported-content.ts";
-import type { FileTarget, ImportedContent, LargeContent } from "./imported-content.ts";
-import { bodyStateCode, clientOf, targetOfUrl } from "./imported-entry.ts";
-import type { ImportedEntry, ImportedMessage, ImportedTarget } from "./imported-entry.ts";
+import { importedEffect } from "./imported-native-entry.ts";
+import {
+  bodyStateCode,
+  clientOf,
+  contentInFile,
+  contentInMemory,
+  cutNote,
+  type FileTarget,
+  type ImportedContent,
+  type ImportedEntry,
+  type ImportedMessage,
+  type ImportedTarget,
+  isCut,
+  type LargeContent,
+  targetOfUrl,
+} from "./imported-entry.ts";
 
 /**
  * Converts a HAR entry, using the additional facts of Weir's own exports where valid. Bodies that other programs

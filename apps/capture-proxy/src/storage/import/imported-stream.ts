@@ -1,8 +1,7 @@
 import { CheckedMembers, MemberError } from "./checked-members.ts";
 import type { HarWebSocketMessage } from "@headworks/har";
 import { hostPortText } from "@headworks/host-patterns";
-import { clientOf } from "./imported-entry.ts";
-import type { ImportedEntry } from "./imported-entry.ts";
+import { clientOf, type ImportedEntry } from "./imported-entry.ts";
 import {
   FLAG_COMPRESSED,
   FLAG_FINAL,

@@ -5,7 +5,7 @@ import type { Condition } from "@headworks/capture-contract";
 import { temporaryDirectory } from "@headworks/testkit";
 import { CancelledError } from "../search/filtered-set.ts";
 import { matchPreview } from "./match-preview.ts";
-import type { PreviewRequest } from "./reader-messages.ts";
+import type { PreviewRequest } from "./reader-client.ts";
 import { NEVER, openRig } from "../store-rig.ts";
 import type { StoreRig } from "../store-rig.ts";
 

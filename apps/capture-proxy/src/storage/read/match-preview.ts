@@ -7,7 +7,7 @@ import type { QueryRecord } from "@headworks/query-language";
 import type { SqlRow } from "../database.ts";
 import { FLAG_PASSTHROUGH } from "../write/entry-record.ts";
 import { CancelledError, type EntrySource, type Interest } from "../search/filtered-set.ts";
-import type { PreviewRequest } from "./reader-messages.ts";
+import type { PreviewRequest } from "./reader-client.ts";
 import { RECORD_COLUMNS, RECORD_HEAD_COLUMNS, RowRecord } from "./row-record.ts";
 
 /** Time slice before other requests run. */

@@ -5,10 +5,10 @@ import { describe, test } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import { temporaryDirectory, waitUntil } from "@headworks/testkit";
 import { openDatabase, TRAFFIC_MIGRATIONS } from "../database.ts";
-import { ReaderClient } from "./reader-client.ts";
-import type { ReaderRequest } from "./reader-messages.ts";
+import { ReaderClient, ReaderPool, type ReaderRequest } from "./reader-client.ts";
 
 const ROW: ReaderRequest = { op: "row", id: "nobody", sessions: new Map() };
+
 const ENDED = { name: "ReaderBusyError", message: "A reader thread ended" };
 
 class ReaderRig {
@@ -129,4 +129,25 @@ describe("a lane of a reader thread", { concurrency: true }, () => {
     await refused;
     await assert.rejects(rig.reader.ask(ROW), { name: "ReaderBusyError" });
   });
+});
+
+test("what both threads break over is said once, and again a second later", async () => {
+  const said: { reason: string; atMs: number }[] = [];
+  // An unclonable value makes every start fail.
+  const unclonable = (() => "traffic.db") as unknown as string;
+  const pool = new ReaderPool(
+    { path: unclonable, bodiesFolder: "", decodedFolder: "", index: undefined },
+    { caughtUp: () => undefined, onBroken: (reason) => void said.push({ reason, atMs: performance.now() }) },
+  );
+  pool.start();
+  assert.equal(said.length, 1);
+  assert.match(said[0]?.reason ?? "", /^A reader thread could not start: /);
+  await waitUntil(() => {
+    pool.start();
+    return said.length >= 2;
+  });
+  assert.ok((said[1]?.atMs ?? 0) - (said[0]?.atMs ?? 0) >= 1000);
+  assert.equal(said[1]?.reason, said[0]?.reason);
+  await pool.close();
+  assert.equal(said.length, 2);
 });

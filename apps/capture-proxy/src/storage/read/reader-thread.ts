@@ -8,7 +8,7 @@ import { storedFields } from "./stored-entry.ts";
 import { CancelledError, type Interest } from "../search/filtered-set.ts";
 import { readFilePart } from "../stored-bodies.ts";
 import type { TrafficExport } from "../export/traffic-export.ts";
-import type { BodyRequest, FromReader, ReaderRequest, ReaderSetup, ToReader } from "./reader-messages.ts";
+import type { BodyRequest, FromReader, ReaderRequest, ReaderSetup, ToReader } from "./reader-client.ts";
 import { StreamReader } from "../streams/stream-reader.ts";
 import { TrafficReader } from "./traffic-reader.ts";
 

@@ -44,7 +44,7 @@ import type {
   SessionNames,
   SessionScope,
   ToReader,
-} from "./reader-messages.ts";
+} from "./reader-client.ts";
 import { WholeEntries } from "./whole-entries.ts";
 
 class CursorError extends Error {

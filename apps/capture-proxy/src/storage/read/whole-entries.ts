@@ -4,7 +4,7 @@ import { fieldValues } from "@headworks/http1";
 import { bodyText } from "#exchange/shown-message.ts";
 import type { Database, SqlRow, Statement } from "../database.ts";
 import { EFFECT_COLUMNS, entryOfRow, originalBodyBytes, storedFields, withoutReplacedBodies } from "./stored-entry.ts";
-import type { EntriesRequest, SessionNames } from "./reader-messages.ts";
+import type { EntriesRequest, SessionNames } from "./reader-client.ts";
 import type { StoredBodies } from "../stored-bodies.ts";
 
 /** Body budget of a list page, and of one entry; larger bodies are fetched by range. */

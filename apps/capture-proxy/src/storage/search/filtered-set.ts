@@ -15,7 +15,7 @@ import {
   type Query,
 } from "@headworks/query-language";
 import type { Database, SqlRow, SqlValue, Statement } from "../database.ts";
-import type { SessionScope, ToReader } from "../read/reader-messages.ts";
+import type { SessionScope, ToReader } from "../read/reader-client.ts";
 import { RECORD_COLUMNS, RECORD_HEAD_COLUMNS, RowRecord } from "../read/row-record.ts";
 import type { StoredBodies } from "../stored-bodies.ts";
 import { EntryStreams, STREAM_COLUMNS } from "../streams/entry-streams.ts";

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { type Database, openDatabase, type SqlRow, type SqlValue } from "../database.ts";
-import type { SessionNames } from "../read/reader-messages.ts";
+import type { SessionNames } from "../read/reader-client.ts";
 import { parsed } from "../read/stored-entry.ts";
 import { CancelledError, type Interest } from "../search/filtered-set.ts";
 import {

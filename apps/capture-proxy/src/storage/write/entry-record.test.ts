@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
 import fc from "fast-check";
+import { test } from "node:test";
 import { anyCharacter } from "@headworks/testkit";
 import { BATCH_BYTES, BatchMemory, BatchReader } from "./entry-record.ts";
 

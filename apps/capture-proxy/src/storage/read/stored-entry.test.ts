@@ -3,16 +3,30 @@ import { test } from "node:test";
 import type { TrafficEntry } from "@headworks/capture-contract";
 import { temporaryDirectory } from "@headworks/testkit";
 import type { RequestMessage, ResponseMessage, TraceStep } from "#exchange/exchange.ts";
+import { NEVER, openRig, type StoreRig } from "../store-rig.ts";
 import { flagsOfKinds, KINDS, kindsOfFlags } from "../write/entry-record.ts";
 import type { SampleOptions } from "./sample-exchange.ts";
-import { NEVER, openRig } from "../store-rig.ts";
-import type { StoreRig } from "../store-rig.ts";
+import { storedFields } from "./stored-entry.ts";
+
+test("fields are read from lines and from JSON alike", () => {
+  const fields = ["Host", "a.test", "A", "", "B", "c: d"];
+  assert.deepEqual(storedFields("Host: a.test\r\nA: \r\nB: c: d\r\n"), fields);
+  assert.deepEqual(storedFields(JSON.stringify(fields)), fields);
+  assert.deepEqual([storedFields("[]"), storedFields(null)], [[], null]);
+});
+
+for (const damaged of ["Host", "Host: a.test", "Host: a.test\r\nA", "Host\r\nA: b\r\n", "\r\n", ": ", "[", "\0"]) {
+  test(`damaged fields are an error: ${JSON.stringify(damaged)}`, () => {
+    assert.throws(() => storedFields(damaged), SyntaxError);
+  });
+}
 
 const TRACE: readonly TraceStep[] = [
   { kind: "rewrite", ruleId: "r1", ruleName: "to staging", phase: "request", changes: ["host a.test to b.test"] },
   { kind: "throttle", ruleId: "t", ruleName: "3G", phase: "request", changes: [] },
   { kind: "rewrite", ruleId: "r2", ruleName: "teapot", phase: "response", changes: ["status 200 to 418"] },
 ];
+
 const REQUEST: RequestMessage = {
   method: "POST",
   scheme: "https",
@@ -23,6 +37,7 @@ const REQUEST: RequestMessage = {
   fields: ["Host", "a.test:8443", "X-Twice", "1", "x-twice", "2"],
   trailers: ["X-End", "1"],
 };
+
 const RESPONSE: ResponseMessage = {
   status: 200,
   reason: "Fine",
@@ -30,6 +45,7 @@ const RESPONSE: ResponseMessage = {
   fields: ["Content-Type", "text/plain"],
   trailers: undefined,
 };
+
 const TOUCHED: SampleOptions = {
   trace: TRACE,
   originalRequest: { message: REQUEST, body: Buffer.from("sent by the client") },

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { readFields, type ResourceHints, resourceTypeOf } from "../write/exchange-record.ts";
+import { readFields, type ResourceHints, resourceTypeOf } from "./exchange-record.ts";
 
 test("fields are summed as name, value and four bytes, and give the first media type without parameters", () => {
   assert.deepEqual(readFields(["Host", "a.test", "content-TYPE", "Text/HTML; charset=x", "Content-Type", "b/c"]), {

@@ -1,12 +1,90 @@
 import assert from "node:assert/strict";
+import { mkdtempSync, symlinkSync } from "node:fs";
 import { link, readFile, rm, writeFile } from "node:fs/promises";
-import { test } from "node:test";
+import { basename, dirname, join, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { test } from "node:test";
 import { temporaryDirectory, type TemporaryDirectory } from "@headworks/testkit";
 import { openDatabase, TRAFFIC_MIGRATIONS } from "./database.ts";
-import { ForeignFileError, refuseForeignFile } from "./store-files.ts";
 import { openCaptureStore } from "./open-capture-store.ts";
+import { ForeignFileError, refuseForeignFile, storePlaces } from "./store-files.ts";
 import { openRig } from "./store-rig.ts";
+
+const data = resolve("/data");
+
+const inData = {
+  path: resolve("/data/traffic.db"),
+  isElsewhere: false,
+  bodiesFolder: resolve("/data/bodies"),
+  decodedFolder: resolve("/data/decoded"),
+  locks: [
+    [resolve("/data/weir.lock"), data],
+    [resolve("/data/traffic.db.lock"), resolve("/data/traffic.db")],
+  ],
+};
+
+for (const [what, databasePath] of [
+  ["nobody chooses", undefined],
+  ["its own place is chosen", "/data/./traffic.db"],
+] as const) {
+  test(`when ${what}, all of the store is in the data directory, behind its lock and that of the file`, () => {
+    assert.deepEqual(storePlaces("/data", databasePath), inData);
+  });
+}
+
+for (const chosen of ["/disk/shop.db", "/data/other.db"]) {
+  test(`a database in ${chosen} has its folders and a lock beside it, called after it`, () => {
+    assert.deepEqual(storePlaces("/data", chosen), {
+      path: resolve(chosen),
+      isElsewhere: true,
+      bodiesFolder: resolve(`${chosen}-bodies`),
+      decodedFolder: resolve(`${chosen}-decoded`),
+      locks: [
+        [resolve("/data/weir.lock"), data],
+        [resolve(`${chosen}.lock`), resolve(chosen)],
+      ],
+    });
+  });
+}
+
+for (const [what, nameOf] of [
+  ["by its path", (path) => path],
+  ["through a link to it", linkTo],
+  ["through a link to its directory", (path) => join(linkTo(dirname(path)), basename(path))],
+] as const satisfies [string, (path: string) => string][]) {
+  test(`a database that another store has open is refused when it is named ${what}, its own or not`, async () => {
+    await using directory = await temporaryDirectory();
+    for (const chosen of [undefined, directory.file("shop.db")]) {
+      const path = chosen ?? directory.file("a", "traffic.db");
+      {
+        await using first = await openRig(directory.file("a"), {}, chosen);
+        const second = openRig(directory.file("b"), {}, nameOf(path));
+        await assert.rejects(second, {
+          name: "DataDirectoryInUseError",
+          message: /Another running proxy uses .*: stop it/u,
+        });
+        first.add();
+      }
+      await using _again = await openRig(directory.file("b"), {}, path);
+    }
+  });
+}
+
+test("a database is held through a link before it is there", async () => {
+  await using directory = await temporaryDirectory();
+  symlinkSync("later.db", directory.file("link.db"));
+  await using _first = await openRig(directory.file("a"), {}, directory.file("link.db"));
+  await assert.rejects(openRig(directory.file("b"), {}, directory.file("later.db")), {
+    name: "DataDirectoryInUseError",
+  });
+});
+
+/** A link in a directory of its own. */
+function linkTo(path: string): string {
+  const link = join(mkdtempSync(join(dirname(path), "link-")), basename(path));
+  symlinkSync(path, link);
+  return link;
+}
 
 const SQLITE = "SQLite format 3\0";
 
@@ -24,6 +102,7 @@ const FOREIGN: readonly (readonly [what: string, make: (directory: TemporaryDire
     ["a text that is shorter than what a database begins with", (directory) => written(directory, "x")],
     ["another program's database", program],
   ];
+
 for (const [what, make] of FOREIGN) {
   test(`a store does not take ${what} for its file, and leaves it as it was`, async () => {
     await using directory = await temporaryDirectory();
