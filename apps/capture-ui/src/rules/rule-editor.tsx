@@ -12,7 +12,7 @@ import { toast } from "../ui/toast.tsx";
 import { fieldErrors } from "./field-errors.ts";
 import { conditionForRequest, nameForRequest } from "./from-entry.ts";
 import styles from "./rule-parts.module.css";
-import type { StoredDraft } from "./stored-draft.ts";
+import { type StoredDraft, useStoredDraft } from "./stored-draft.ts";
 
 type Unsaved = Pick<StoredDraft<unknown>, "isChanged" | "isOutdated" | "discard">;
 
@@ -172,43 +172,78 @@ export function Failed({ error }: { readonly error: unknown }) {
   return error === null ? null : <Refused>{errorText(error)}</Refused>;
 }
 
+/** A rule in its editor. The condition is separate, because it may be incomplete. */
+export interface RuleDraft<Form> {
+  readonly form: Form;
+  readonly condition: Condition | null;
+}
+
+type Built<Body> = { readonly ok: true; readonly rule: Body } | { readonly ok: false; readonly message: string };
+
 /**
- * Saves a rule, reports success, and assigns validation errors to `fields`. `topic` is the first part of its query
- * keys. Edits made during the save stay unsaved.
+ * Keeps the draft of a rule and saves it; assigns validation errors to `fields`. `editor` are the props for {@link
+ * RuleEditor}. Edits made during the save stay unsaved.
  */
-export function useRuleSave<Body extends { readonly name?: string }, D>({
+export function useRuleForm<Form extends object, B extends Built<{ readonly name?: string }>>({
+  name,
+  start,
   topic,
   fields,
-  stored: { draft, release, settle },
+  build,
   save: store,
   onSaved,
 }: {
+  /** Name under which an unsaved draft is kept. */
+  readonly name: string;
+  /** The same object until the stored rule changes. */
+  readonly start: RuleDraft<Form>;
+  /** First part of the query keys. */
   readonly topic: string;
   readonly fields: readonly string[];
-  readonly stored: StoredDraft<D>;
+  readonly build: (form: Form, condition: Condition | null) => B;
   /** Stores the rule and returns its id. */
-  readonly save: (body: Body) => Promise<string>;
+  readonly save: (body: Extract<B, { readonly ok: true }>["rule"]) => Promise<string>;
   readonly onSaved: (id: string) => void;
 }) {
+  const stored = useStoredDraft(name, start);
+  const { draft } = stored;
+  const [tried, setTried] = useState(false);
+  const built = build(draft.form, draft.condition);
   const sent = useRef(draft);
   const save = useMutation({
-    mutationFn: async (body: Body) => {
+    mutationFn: async (body: Extract<B, { readonly ok: true }>["rule"]) => {
       sent.current = draft;
       const id = await store(body);
-      release();
+      stored.release();
       return id;
     },
-    onSuccess: async (id, { name }) => {
+    onSuccess: async (id, { name: savedName }) => {
       await queryClient.invalidateQueries({ queryKey: [topic] });
-      settle(sent.current);
-      toast({ tone: "success", title: `${name ?? "Rule"} saved` });
+      stored.settle(sent.current);
+      toast({ tone: "success", title: `${savedName ?? "Rule"} saved` });
     },
   });
-  const mutate = (body: Body): void => {
-    // Passed here it is not called after the editor unmounts, so it does not navigate away from another screen.
-    save.mutate(body, { onSuccess: onSaved });
+  const write = (change: Partial<RuleDraft<Form>>): void => {
+    stored.set({ ...draft, ...change });
+    save.reset();
   };
-  return { save: { ...save, mutate }, refused: fieldErrors(save.error, fields) };
+  const onSubmit = (): void => {
+    setTried(true);
+    // Passed here `onSaved` is not called after the editor unmounts, so it does not navigate away from another screen.
+    if (built.ok) save.mutate(built.rule, { onSuccess: onSaved });
+  };
+  return {
+    draft: draft.form,
+    condition: draft.condition,
+    revision: stored.revision,
+    built,
+    /** Whether saving was attempted, so that problems are shown. */
+    tried,
+    refused: fieldErrors(save.error, fields),
+    set: (change: Partial<Form>) => write({ form: { ...draft.form, ...change } }),
+    setCondition: (condition: Condition | null) => write({ condition }),
+    editor: { problem: tried && !built.ok ? built.message : null, isSaving: save.isPending, stored, onSubmit },
+  };
 }
 
 /**

@@ -5,7 +5,7 @@ import { api } from "../../api.ts";
 import { queryClient } from "../../queries.ts";
 import { ConditionBuilder } from "../../rules/condition-builder.tsx";
 import { MatchPreview } from "../../rules/match-preview.tsx";
-import { ChangedElsewhere, Refused } from "../../rules/rule-editor.tsx";
+import { ChangedElsewhere, Refused, type RuleDraft } from "../../rules/rule-editor.tsx";
 import { DirectionField, NameField, OrderField } from "../../rules/rule-fields.tsx";
 import { fieldErrors } from "../../rules/field-errors.ts";
 import { useStoredDraft } from "../../rules/stored-draft.ts";
@@ -25,13 +25,7 @@ export interface BreakpointDraft {
 
 const FIELDS = ["name", "condition", "direction", "timeout_secs", "priority"] as const;
 
-/** A breakpoint in the form. The condition is separate, because it may be incomplete. */
-interface Writing {
-  readonly form: BreakpointDraft;
-  readonly condition: Condition | null;
-}
-
-function writingOf(start: Breakpoint | Partial<BreakpointDraft>): Writing {
+function draftOf(start: Breakpoint | Partial<BreakpointDraft>): RuleDraft<BreakpointDraft> {
   if ("id" in start) {
     const { name, condition, direction, timeout_secs: timeoutS, priority } = start;
     const timeout = timeoutS === null ? "" : String(timeoutS);
@@ -69,10 +63,10 @@ export function BreakpointDialog({
   readonly isGone: boolean;
   readonly onClose: () => void;
 }) {
-  const begun = useMemo(() => writingOf(start), [start]);
+  const begun = useMemo(() => draftOf(start), [start]);
   const { id, enabled: isEnabled } = "id" in start ? start : { id: null, enabled: true };
   const name = `breakpoint ${id ?? `new ${begun.form.name}`}`;
-  const stored = useStoredDraft<Writing>(name, begun);
+  const stored = useStoredDraft<RuleDraft<BreakpointDraft>>(name, begun);
   const { form: draft, condition } = stored.draft;
   const close = (): void => {
     stored.release();
@@ -90,7 +84,7 @@ export function BreakpointDialog({
     },
   });
   const refused = fieldErrors(save.error, FIELDS);
-  const write = (change: Partial<Writing>): void => {
+  const write = (change: Partial<RuleDraft<BreakpointDraft>>): void => {
     stored.set({ ...stored.draft, ...change });
     save.reset();
   };

@@ -9,6 +9,7 @@ import { useAction } from "../../shell/actions.ts";
 import { lazyView } from "../../shell/lazy-view.tsx";
 import { IconButton } from "../../ui/button.tsx";
 import { copyText } from "../../ui/copy.ts";
+import { DataTable } from "../../ui/data-table.tsx";
 import { formatBytes, formatCount, formatDateTime, formatDuration } from "../../ui/format.ts";
 import { EmptyState, ErrorState, Spinner } from "../../ui/states.tsx";
 import { Tabs, type TabSpec } from "../../ui/tabs.tsx";
@@ -229,22 +230,13 @@ function CookiesTab({ entry }: { readonly entry: TrafficEntry }) {
         {sent.length === 0 ? (
           <p className={styles["none"]}>No cookies were sent.</p>
         ) : (
-          <table className={styles["pairs"]} aria-label="Sent cookies">
-            <thead>
-              <tr>
-                <th scope="col">Name</th>
-                <th scope="col">Value</th>
-              </tr>
-            </thead>
-            <tbody>
-              {sent.map((cookie, index) => (
-                <tr key={`${index}-${cookie.name}`}>
-                  <th scope="row">{cookie.name}</th>
-                  <td>{utf8Reading(cookie.value) ?? cookie.value}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
+          <DataTable
+            label="Sent cookies"
+            className={styles["pairs"]}
+            titles={["Name", "Value"]}
+            hasRowTitles
+            rows={sent.map(({ name, value }) => [name, utf8Reading(value) ?? value])}
+          />
         )}
       </section>
       <section className={styles["section"]}>

@@ -1,6 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { api } from "../../api.ts";
 import { queryClient } from "../../queries.ts";
+import { DataTable } from "../../ui/data-table.tsx";
 import { attempt } from "../../ui/toast.tsx";
 import { Button } from "../../ui/button.tsx";
 import { confirmAction } from "../../ui/dialog.tsx";
@@ -10,7 +11,7 @@ import { Stats } from "../../ui/stats.tsx";
 import styles from "./mocks.module.css";
 
 /** Clears the hit history of all mocks after confirmation. */
-export async function forgetHits(): Promise<void> {
+export async function clearHits(): Promise<void> {
   const sure = await confirmAction({
     title: "Clear hit history?",
     text: "Clears the hit lists and response times of all mocks. Hit counts and captured requests are kept.",
@@ -49,33 +50,19 @@ export function HitsTab({ id }: { readonly id: string }) {
           ]}
         />
       )}
-      <table className={styles["hits"]} aria-label="Hits">
-        <thead>
-          <tr>
-            <th scope="col">Time</th>
-            <th scope="col">Request</th>
-            <th scope="col">Status</th>
-            <th scope="col">Duration</th>
-          </tr>
-        </thead>
-        <tbody>
-          {history.data?.map((hit, index) => (
-            <tr key={`${index}`}>
-              <td>{formatTimeOfDay(Date.parse(hit.timestamp))}</td>
-              <td>
-                {hit.request_method} {hit.request_url}
-              </td>
-              <td>
-                {hit.response_status}
-                {hit.response_index !== null && ` (response ${hit.response_index + 1})`}
-              </td>
-              <td>{formatDuration(hit.response_time_ms)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <DataTable
+        label="Hits"
+        className={styles["hits"]}
+        titles={["Time", "Request", "Status", "Duration"]}
+        rows={(history.data ?? []).map((hit) => [
+          formatTimeOfDay(Date.parse(hit.timestamp)),
+          `${hit.request_method} ${hit.request_url}`,
+          `${hit.response_status}${hit.response_index === null ? "" : ` (response ${hit.response_index + 1})`}`,
+          formatDuration(hit.response_time_ms),
+        ])}
+      />
       <div>
-        <Button variant="danger" onClick={() => void forgetHits()}>
+        <Button variant="danger" onClick={() => void clearHits()}>
           Clear hit history of all mocks
         </Button>
       </div>

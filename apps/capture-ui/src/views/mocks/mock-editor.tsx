@@ -8,9 +8,8 @@ import { ConditionBuilder } from "../../rules/condition-builder.tsx";
 import { EntryPicker, NameField, OrderField } from "../../rules/rule-fields.tsx";
 import { MatchPreview } from "../../rules/match-preview.tsx";
 import { jsonLines } from "../../rules/message-text.ts";
-import { Failed, Refused, RuleEditor, ScrollBody, useRuleSave } from "../../rules/rule-editor.tsx";
+import { Failed, Refused, RuleEditor, type RuleDraft, ScrollBody, useRuleForm } from "../../rules/rule-editor.tsx";
 import shared from "../../rules/rule-parts.module.css";
-import { useStoredDraft } from "../../rules/stored-draft.ts";
 import { attempt, toast } from "../../ui/toast.tsx";
 import { Button } from "../../ui/button.tsx";
 import { DiffView } from "../../ui/diff-view.tsx";
@@ -26,12 +25,6 @@ import { ConfigEditor } from "./response-editor.tsx";
 
 const FIELDS = ["name", "condition", "response_schema", "expiration", "priority"] as const;
 
-/** A mock in the editor. The condition is separate, because it may be incomplete. */
-export interface Writing {
-  readonly form: MockDraft;
-  readonly condition: Condition | null;
-}
-
 export type MockPart = "rule" | "try" | "versions" | "hits";
 
 /** Creates or edits a mock, tests it, and shows its versions and hits. */
@@ -44,10 +37,8 @@ export function MockEditor({
   onClose,
   onSaved,
 }: {
-  /** Name under which an unsaved draft is kept. */
   readonly name: string;
-  /** The same object until the stored mock changes. */
-  readonly start: Writing;
+  readonly start: RuleDraft<MockDraft>;
   /** The stored rule; null for a new one. */
   readonly rule: MockRule | null;
   readonly part: MockPart;
@@ -55,54 +46,34 @@ export function MockEditor({
   readonly onClose: () => void;
   readonly onSaved: (id: string) => void;
 }) {
-  const stored = useStoredDraft<Writing>(name, start);
-  const { form: draft, condition } = stored.draft;
-  const [tried, setTried] = useState(false);
-  const built = mockOf(draft, condition);
-  const { save, refused } = useRuleSave<NewMock, Writing>({
+  const { draft, condition, revision, refused, set, setCondition, editor } = useRuleForm({
+    name,
+    start,
     topic: "mocks",
     fields: FIELDS,
-    stored,
+    build: mockOf,
     onSaved,
-    save: async (body) => {
+    save: async (body: NewMock) => {
       if (rule === null) return (await api.mocks.createMock({ body })).id;
       await api.mocks.updateMock({ params: { id: rule.id }, body: { ...body, enabled: rule.enabled } });
       return rule.id;
     },
   });
-  const set = (change: Partial<MockDraft>): void => {
-    stored.set({ form: { ...draft, ...change }, condition });
-    save.reset();
-  };
   const form = (
     <div className={styles["panel"]}>
       <RuleForm
-        key={stored.revision}
+        key={revision}
         draft={draft}
         set={set}
         refused={refused.fields}
         condition={condition}
-        onCondition={(next) => {
-          stored.set({ form: draft, condition: next });
-          save.reset();
-        }}
+        onCondition={setCondition}
       />
       <Refused>{refused.general}</Refused>
     </div>
   );
   return (
-    <RuleEditor
-      noun="mock"
-      name={rule?.name ?? null}
-      problem={tried && !built.ok ? built.message : null}
-      isSaving={save.isPending}
-      stored={stored}
-      onSubmit={() => {
-        setTried(true);
-        if (built.ok) save.mutate(built.rule);
-      }}
-      onClose={onClose}
-    >
+    <RuleEditor noun="mock" name={rule?.name ?? null} {...editor} onClose={onClose}>
       {rule === null ? (
         <ScrollBody label="Rule">{form}</ScrollBody>
       ) : (

@@ -8,17 +8,17 @@ import { draftOfBytes } from "../../rules/message-draft.ts";
 import { isKept } from "../../rules/stored-draft.ts";
 import { inOrder } from "../../rules/rule-order.ts";
 import { ListWaiting, RuleWorkbench } from "../../rules/rule-list.tsx";
-import { usePrefill } from "../../rules/rule-editor.tsx";
+import { type RuleDraft, usePrefill } from "../../rules/rule-editor.tsx";
 import { setParams, useLocation } from "../../shell/router.ts";
 import { Button } from "../../ui/button.tsx";
 import { Menu } from "../../ui/menu.tsx";
 import { Page } from "../../ui/page.tsx";
 import { EmptyState, ErrorState } from "../../ui/states.tsx";
 import { CollectionsNav } from "./collections-nav.tsx";
-import { forgetHits } from "./hits-tab.tsx";
+import { clearHits } from "./hits-tab.tsx";
 import { ImportDialog } from "./import-dialog.tsx";
 import { draftOfMock, type MockDraft, mockFromEntry, newMock } from "./mock-draft.ts";
-import { MockEditor, type MockPart, type Writing } from "./mock-editor.tsx";
+import { MockEditor, type MockPart } from "./mock-editor.tsx";
 import { MockList } from "./mock-list.tsx";
 import styles from "./mocks.module.css";
 import { RecordingNotice, RecordingPanel, setRecording } from "./recording-panel.tsx";
@@ -27,12 +27,12 @@ import { ServingNotice, ServingPanel } from "./serving-panel.tsx";
 
 interface Start {
   readonly key: string;
-  readonly writing: Writing;
+  readonly draft: RuleDraft<MockDraft>;
   readonly rule: MockRule | null;
 }
 
 function startOf(key: string, form: MockDraft, rule: MockRule | null = null): Start {
-  return { key, writing: { form, condition: form.name === "" && rule === null ? null : form.condition }, rule };
+  return { key, draft: { form, condition: form.name === "" && rule === null ? null : form.condition }, rule };
 }
 
 /** Name under which a mock's unsaved draft is kept. */
@@ -75,7 +75,7 @@ export function MocksView() {
       <MockEditor
         key={start.key}
         name={nameOf(start.key)}
-        start={start.writing}
+        start={start.draft}
         rule={start.rule}
         part={tab.id === id ? tab.part : "rule"}
         onPart={(part) => setTab({ id, part })}
@@ -186,7 +186,7 @@ function MockActions({
             label: "Review recorded responses",
             onSelect: () => setParams({ panel: "recording", id: null }),
           },
-          { kind: "item", label: "Clear hit history…", onSelect: () => void forgetHits() },
+          { kind: "item", label: "Clear hit history…", onSelect: () => void clearHits() },
           { kind: "separator" },
           { kind: "item", label: "Serve a session…", onSelect: () => setParams({ panel: "serving", id: null }) },
           { kind: "separator" },

@@ -5,6 +5,7 @@ import { useState } from "react";
 import { api } from "../../api.ts";
 import { queryClient } from "../../queries.ts";
 import { Button } from "../../ui/button.tsx";
+import { DataTable } from "../../ui/data-table.tsx";
 import { Field, TextInput } from "../../ui/field.tsx";
 import { formatCount, formatDuration, formatShare } from "../../ui/format.ts";
 import { Meter } from "../../ui/meter.tsx";
@@ -132,33 +133,27 @@ function BatchResult({ batch }: { readonly batch: ReplayBatch }) {
       {Object.keys(batch.statuses).length > 0 && (
         <section className={styles["section"]}>
           <h3>Statuses</h3>
-          <table className={styles["table"]} aria-label="Statuses">
-            <tbody>
-              {Object.entries(batch.statuses).map(([status, count]) => (
-                <tr key={status}>
-                  <th scope="row">{status}</th>
-                  <td>{formatCount(count)}</td>
-                  <td>{formatShare(count, batch.total)}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
+          <DataTable
+            label="Statuses"
+            className={styles["table"]}
+            hasRowTitles
+            rows={Object.entries(batch.statuses).map(([status, count]) => [
+              status,
+              formatCount(count),
+              formatShare(count, batch.total),
+            ])}
+          />
         </section>
       )}
       {batch.errors.length > 0 && (
         <section className={styles["section"]}>
           <h3>Failures</h3>
-          <table className={styles["table"]} aria-label="Failures">
-            <tbody>
-              {batch.errors.map((error) => (
-                <tr key={error.code}>
-                  <th scope="row">{error.code}</th>
-                  <td>{formatCount(error.count)}</td>
-                  <td>{error.message}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
+          <DataTable
+            label="Failures"
+            className={styles["table"]}
+            hasRowTitles
+            rows={batch.errors.map(({ code, count, message }) => [code, formatCount(count), message])}
+          />
         </section>
       )}
     </>

@@ -1,5 +1,6 @@
 import type { BodyDiff, EntryDiff } from "@headworks/capture-contract";
 import { valueText } from "../../rules/message-text.ts";
+import { DataTable } from "../../ui/data-table.tsx";
 import { formatBytes, formatDuration } from "../../ui/format.ts";
 import { Tag } from "../../ui/tag.tsx";
 import styles from "./replay.module.css";
@@ -22,17 +23,10 @@ export function EntryDiffView({ diff }: { readonly diff: EntryDiff }) {
       {changed.length > 0 && (
         <section className={styles["section"]}>
           <h3>Request line</h3>
-          <table className={styles["table"]} aria-label="Request line">
-            <tbody>
-              {changed.map(([label, change]) => (
-                <tr key={label}>
-                  <th scope="row">{label}</th>
-                  <td className={styles["removed"]}>{change?.left ?? "—"}</td>
-                  <td className={styles["added"]}>{change?.right ?? "—"}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
+          <SidesTable
+            label="Request line"
+            rows={changed.map(([label, change]) => [label, change?.left ?? "—", change?.right ?? "—"])}
+          />
         </section>
       )}
       <Headers title="Request headers" headers={diff.request_headers} />
@@ -44,23 +38,33 @@ export function EntryDiffView({ diff }: { readonly diff: EntryDiff }) {
   );
 }
 
+/** What differs, with its left and right value. */
+function SidesTable({ label, rows }: { readonly label: string; readonly rows: readonly (readonly string[])[] }) {
+  return (
+    <DataTable
+      label={label}
+      className={styles["table"]}
+      hasRowTitles
+      cellClasses={[undefined, styles["removed"], styles["added"]]}
+      rows={rows}
+    />
+  );
+}
+
 function Headers({ title, headers }: { readonly title: string; readonly headers: EntryDiff["request_headers"] }) {
   if (headers.changed.length === 0 && headers.ignored.length === 0) return null;
   return (
     <section className={styles["section"]}>
       <h3>{title}</h3>
       {headers.changed.length > 0 && (
-        <table className={styles["table"]} aria-label={title}>
-          <tbody>
-            {headers.changed.map((header) => (
-              <tr key={header.name}>
-                <th scope="row">{header.name}</th>
-                <td className={styles["removed"]}>{header.left?.map(valueText).join(" · ") ?? "absent"}</td>
-                <td className={styles["added"]}>{header.right?.map(valueText).join(" · ") ?? "absent"}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+        <SidesTable
+          label={title}
+          rows={headers.changed.map(({ name, left, right }) => [
+            name,
+            left?.map(valueText).join(" · ") ?? "absent",
+            right?.map(valueText).join(" · ") ?? "absent",
+          ])}
+        />
       )}
       {headers.ignored.length > 0 && (
         <p className={styles["quiet"]}>Ignored: {headers.ignored.map((header) => header.name).join(", ")}</p>
@@ -130,22 +134,18 @@ function Timings({ timings }: { readonly timings: EntryDiff["timings"] }) {
   return (
     <section className={styles["section"]}>
       <h3>Timing</h3>
-      <table className={styles["table"]} aria-label="Timing">
-        <tbody>
-          {known.map(([stage, change]) => (
-            <tr key={stage}>
-              <th scope="row">{stage}</th>
-              <td>{formatDuration(change.left)}</td>
-              <td>{formatDuration(change.right)}</td>
-              <td className={styles["quiet"]}>
-                {change.delta === null
-                  ? ""
-                  : `${change.delta < 0 ? "−" : "+"}${formatDuration(Math.abs(change.delta))}`}
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <DataTable
+        label="Timing"
+        className={styles["table"]}
+        hasRowTitles
+        cellClasses={[undefined, undefined, undefined, styles["quiet"]]}
+        rows={known.map(([stage, { left, right, delta }]) => [
+          stage,
+          formatDuration(left),
+          formatDuration(right),
+          delta === null ? "" : `${delta < 0 ? "−" : "+"}${formatDuration(Math.abs(delta))}`,
+        ])}
+      />
     </section>
   );
 }

@@ -8,6 +8,7 @@ import { BodyEditor, HeadersEditor } from "../../rules/message-editor.tsx";
 import { ChangedElsewhere, Failed, useEditorFocus } from "../../rules/rule-editor.tsx";
 import { type StoredDraft, useStoredDraft } from "../../rules/stored-draft.ts";
 import { Link } from "../../shell/link.tsx";
+import { DataTable } from "../../ui/data-table.tsx";
 import { attempt, toast } from "../../ui/toast.tsx";
 import { Button } from "../../ui/button.tsx";
 import { confirmAction } from "../../ui/dialog.tsx";
@@ -223,7 +224,7 @@ function RequestForm({
   );
 }
 
-async function forgetAll(): Promise<void> {
+async function clearHistory(): Promise<void> {
   const sure = await confirmAction({
     title: "Clear history?",
     text: "Clears the history of all saved requests and all batch results. Captured requests are kept.",
@@ -233,6 +234,19 @@ async function forgetAll(): Promise<void> {
   if (!sure) return;
   await attempt("Could not clear the history", () => api.replay.clearReplayHistory({}));
   await queryClient.invalidateQueries({ queryKey: ["replay"] });
+}
+
+function ReplayLinks({ result, original }: { readonly result: ReplayResult; readonly original: string | undefined }) {
+  return (
+    <>
+      {result.entry_id !== null && <Link href={`/traffic?id=${result.entry_id}`}>Traffic</Link>}{" "}
+      {original !== undefined && (
+        <Link href={`/replay?left=${original}&right=${result.id}`}>
+          {result.source_entry_id === null ? "Compare with previous" : "Compare with original"}
+        </Link>
+      )}
+    </>
+  );
 }
 
 /** All replays of a saved request, newest first. */
@@ -247,52 +261,30 @@ function HistoryTab({ saved }: { readonly saved: SavedRequest }) {
   const list = history.data ?? [];
   return (
     <div className={styles["panel"]}>
-      <table className={styles["table"]} aria-label="Replays">
-        <thead>
-          <tr>
-            <th scope="col">Time</th>
-            <th scope="col">Request</th>
-            <th scope="col">Outcome</th>
-            <th scope="col">Duration</th>
-            <th scope="col">Actions</th>
-          </tr>
-        </thead>
-        <tbody>
-          {list.map((result, index) => {
-            const original = result.source_entry_id ?? list[index + 1]?.id;
-            return (
-              <tr key={result.id}>
-                <td>{formatDateTime(Date.parse(result.executed_at))}</td>
-                <td>
-                  <span className={styles["requestUrl"]} title={result.request.url.slice(0, 2000)}>
-                    {result.request.method} {result.request.url}
-                  </span>
-                </td>
-                <td>
-                  {result.response === null ? (
-                    <Tag tone="error">{result.error_code ?? "failed"}</Tag>
-                  ) : (
-                    <Tag tone={result.response.status_code >= 400 ? "warning" : "ok"}>
-                      {result.response.status_code}
-                    </Tag>
-                  )}
-                </td>
-                <td>{formatDuration(result.duration_ms)}</td>
-                <td>
-                  {result.entry_id !== null && <Link href={`/traffic?id=${result.entry_id}`}>Traffic</Link>}{" "}
-                  {original !== undefined && (
-                    <Link href={`/replay?left=${original}&right=${result.id}`}>
-                      {result.source_entry_id === null ? "Compare with previous" : "Compare with original"}
-                    </Link>
-                  )}
-                </td>
-              </tr>
-            );
-          })}
-        </tbody>
-      </table>
+      <DataTable
+        label="Replays"
+        className={styles["table"]}
+        titles={["Time", "Request", "Outcome", "Duration", "Actions"]}
+        rows={list.map((result, index) => [
+          formatDateTime(Date.parse(result.executed_at)),
+          <span key="request" className={styles["requestUrl"]} title={result.request.url.slice(0, 2000)}>
+            {result.request.method} {result.request.url}
+          </span>,
+          result.response === null ? (
+            <Tag key="outcome" tone="error">
+              {result.error_code ?? "failed"}
+            </Tag>
+          ) : (
+            <Tag key="outcome" tone={result.response.status_code >= 400 ? "warning" : "ok"}>
+              {result.response.status_code}
+            </Tag>
+          ),
+          formatDuration(result.duration_ms),
+          <ReplayLinks key="links" result={result} original={result.source_entry_id ?? list[index + 1]?.id} />,
+        ])}
+      />
       <div>
-        <Button variant="danger" onClick={() => void forgetAll()}>
+        <Button variant="danger" onClick={() => void clearHistory()}>
           Clear history
         </Button>
       </div>
@@ -311,7 +303,9 @@ function Outcome({ result }: { readonly result: ReplayResult }) {
     <section className={styles["outcome"]} aria-label="Response">
       <div className={styles["outcomeHead"]} role="status">
         {response === null ? (
-          <Tag tone="error">{result.error_code ?? "failed"}</Tag>
+          <Tag key="outcome" tone="error">
+            {result.error_code ?? "failed"}
+          </Tag>
         ) : (
           <Tag tone={response.status_code >= 400 ? "warning" : "ok"}>{response.status_code}</Tag>
         )}

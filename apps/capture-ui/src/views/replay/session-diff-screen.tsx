@@ -7,6 +7,7 @@ import { Link } from "../../shell/link.tsx";
 import { setParams, useLocation } from "../../shell/router.ts";
 import { Button } from "../../ui/button.tsx";
 import { copyText } from "../../ui/copy.ts";
+import { DataTable } from "../../ui/data-table.tsx";
 import { Field, Select } from "../../ui/field.tsx";
 import { formatCount, formatDuration } from "../../ui/format.ts";
 import { EmptyState, ErrorState, Spinner } from "../../ui/states.tsx";
@@ -104,24 +105,16 @@ function Outcome({ diff }: { readonly diff: SessionDiff }) {
       {diff.changed.length > 0 && (
         <section className={styles["section"]}>
           <h3>Changed</h3>
-          <table className={styles["table"]} aria-label="Changed">
-            <tbody>
-              {diff.changed.map(({ left, right, differs }) => (
-                <tr key={left.id}>
-                  <td>
-                    <Link href={`/replay?left=${left.id}&right=${right.id}`}>{`${left.method} ${left.url}`}</Link>
-                  </td>
-                  <td>
-                    {responseOf(left)} → {responseOf(right)}
-                  </td>
-                  <td>
-                    {formatDuration(left.duration_ms)} → {formatDuration(right.duration_ms)}
-                  </td>
-                  <td>{differs.join(", ")}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
+          <DataTable
+            label="Changed"
+            className={styles["table"]}
+            rows={diff.changed.map(({ left, right, differs }) => [
+              <Link key="link" href={`/replay?left=${left.id}&right=${right.id}`}>{`${left.method} ${left.url}`}</Link>,
+              `${responseOf(left)} → ${responseOf(right)}`,
+              `${formatDuration(left.duration_ms)} → ${formatDuration(right.duration_ms)}`,
+              differs.join(", "),
+            ])}
+          />
           <More shown={diff.changed.length} total={diff.changed_count} />
         </section>
       )}
@@ -146,18 +139,15 @@ function Alone({
   return (
     <section className={styles["section"]}>
       <h3>{title}</h3>
-      <table className={styles["table"]} aria-label={title}>
-        <tbody>
-          {rows.map((row) => (
-            <tr key={row.id}>
-              <td>
-                <Link href={`/traffic?id=${row.id}`}>{`${row.method} ${row.url}`}</Link>
-              </td>
-              <td className={styles[tone]}>{responseOf(row)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <DataTable
+        label={title}
+        className={styles["table"]}
+        cellClasses={[undefined, styles[tone]]}
+        rows={rows.map((row) => [
+          <Link key="link" href={`/traffic?id=${row.id}`}>{`${row.method} ${row.url}`}</Link>,
+          responseOf(row),
+        ])}
+      />
       <More shown={rows.length} total={total} />
     </section>
   );

@@ -1,26 +1,19 @@
 import { useMutation } from "@tanstack/react-query";
 import { Play } from "lucide-react";
 import { useState } from "react";
-import type { Condition, NewRewriteRule, RewriteDryRunResult, RewriteRule } from "@headworks/capture-contract";
+import type { NewRewriteRule, RewriteDryRunResult, RewriteRule } from "@headworks/capture-contract";
 import { api } from "../../api.ts";
 import { ConditionBuilder } from "../../rules/condition-builder.tsx";
 import { DirectionField, EntryPicker, NameField, OrderField } from "../../rules/rule-fields.tsx";
 import { MatchPreview } from "../../rules/match-preview.tsx";
 import { bodyLines, headLines } from "../../rules/message-text.ts";
-import { EditorBody, Failed, Refused, RuleEditor, useRuleSave } from "../../rules/rule-editor.tsx";
+import { EditorBody, Failed, Refused, type RuleDraft, RuleEditor, useRuleForm } from "../../rules/rule-editor.tsx";
 import shared from "../../rules/rule-parts.module.css";
-import { useStoredDraft } from "../../rules/stored-draft.ts";
 import { Button } from "../../ui/button.tsx";
 import { DiffView } from "../../ui/diff-view.tsx";
 import { ActionsEditor } from "./action-editor.tsx";
 import { type RewriteDraft, ruleOf } from "./rewrite-draft.ts";
 import styles from "./rewrites.module.css";
-
-/** A rewrite in the editor. The condition is separate, because it may be incomplete. */
-export interface Writing {
-  readonly form: RewriteDraft;
-  readonly condition: Condition | null;
-}
 
 const FIELDS = ["name", "condition", "direction", "priority"] as const;
 const NO_PROBLEMS: ReadonlyMap<number, string> = new Map();
@@ -34,10 +27,8 @@ export function RewriteEditor({
   onClose,
   onSaved,
 }: {
-  /** Name under which an unsaved draft is kept. */
   readonly name: string;
-  /** The same object until the stored rule changes. */
-  readonly start: Writing;
+  readonly start: RuleDraft<RewriteDraft>;
   /** The stored rule; null for a new one. */
   readonly rule: RewriteRule | null;
   /** The entry tested first. */
@@ -45,38 +36,21 @@ export function RewriteEditor({
   readonly onClose: () => void;
   readonly onSaved: (id: string) => void;
 }) {
-  const stored = useStoredDraft<Writing>(name, start);
-  const { form: draft, condition } = stored.draft;
-  const [tried, setTried] = useState(false);
-  const built = ruleOf(draft, condition);
-  const { save, refused } = useRuleSave<NewRewriteRule, Writing>({
+  const { draft, condition, revision, built, tried, refused, set, setCondition, editor } = useRuleForm({
+    name,
+    start,
     topic: "rewrites",
     fields: FIELDS,
-    stored,
+    build: ruleOf,
     onSaved,
-    save: async (body) => {
+    save: async (body: NewRewriteRule) => {
       if (rule === null) return (await api.rewrites.createRewrite({ body })).id;
       await api.rewrites.updateRewrite({ params: { id: rule.id }, body: { ...body, enabled: rule.enabled } });
       return rule.id;
     },
   });
-  const set = (change: Partial<RewriteDraft>): void => {
-    stored.set({ form: { ...draft, ...change }, condition });
-    save.reset();
-  };
   return (
-    <RuleEditor
-      noun="rewrite"
-      name={rule?.name ?? null}
-      problem={tried && !built.ok ? built.message : null}
-      isSaving={save.isPending}
-      stored={stored}
-      onSubmit={() => {
-        setTried(true);
-        if (built.ok) save.mutate(built.rule);
-      }}
-      onClose={onClose}
-    >
+    <RuleEditor noun="rewrite" name={rule?.name ?? null} {...editor} onClose={onClose}>
       <EditorBody>
         <div className={styles["nameRow"]}>
           <NameField value={draft.name} error={refused.fields["name"]} onChange={(name) => set({ name })} />
@@ -88,14 +62,11 @@ export function RewriteEditor({
           />
         </div>
         <ConditionBuilder
-          key={stored.revision}
+          key={revision}
           initial={condition ?? draft.condition}
           phase="both"
           error={refused.fields["condition"]}
-          onChange={(next) => {
-            stored.set({ form: draft, condition: next });
-            save.reset();
-          }}
+          onChange={setCondition}
         />
         <MatchPreview condition={condition} direction={draft.direction} />
         <DirectionField

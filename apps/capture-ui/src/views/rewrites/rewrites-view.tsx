@@ -8,7 +8,7 @@ import { isKept } from "../../rules/stored-draft.ts";
 import { inOrder } from "../../rules/rule-order.ts";
 import shared from "../../rules/rule-parts.module.css";
 import { ListWaiting, RuleWorkbench } from "../../rules/rule-list.tsx";
-import { usePrefill } from "../../rules/rule-editor.tsx";
+import { type RuleDraft, usePrefill } from "../../rules/rule-editor.tsx";
 import { setParams, useLocation } from "../../shell/router.ts";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
@@ -22,18 +22,18 @@ import {
   type RewriteDraft,
   rewriteFromEntry,
 } from "./rewrite-draft.ts";
-import { RewriteEditor, type Writing } from "./rewrite-editor.tsx";
+import { RewriteEditor } from "./rewrite-editor.tsx";
 import { RewriteList } from "./rewrite-list.tsx";
 import styles from "./rewrites.module.css";
 
 interface Start {
   readonly key: string;
-  readonly writing: Writing;
+  readonly draft: RuleDraft<RewriteDraft>;
   readonly rule: RewriteRule | null;
 }
 
 function startOf(key: string, form: RewriteDraft, rule: RewriteRule | null = null): Start {
-  return { key, writing: { form, condition: form.condition }, rule };
+  return { key, draft: { form, condition: form.condition }, rule };
 }
 
 /** Name under which a rule's unsaved draft is kept. */
@@ -99,7 +99,7 @@ export function RewritesView() {
       <RewriteEditor
         key={start.key}
         name={nameOf(start.key)}
-        start={start.writing}
+        start={start.draft}
         rule={start.rule}
         entryId={prefill?.id ?? null}
         onClose={() => show(null)}

@@ -148,7 +148,7 @@ function Changes({ outcome }: { readonly outcome: Outcome }) {
   return (
     <div className={styles["changes"]} role="group" aria-label="Preview">
       {sections.length === 0 ? (
-        <p>The file is no rules.</p>
+        <p>The file contains no rules.</p>
       ) : (
         <table aria-label="Rules by kind">
           <thead>

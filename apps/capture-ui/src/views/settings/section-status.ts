@@ -3,7 +3,7 @@ import { formatBytes, formatCount, formatDateTime } from "../../ui/format.ts";
 import type { StatusTone } from "./section.tsx";
 
 /** Status of a part of the service, in one sentence. */
-interface Status {
+export interface Status {
   readonly tone: StatusTone;
   readonly text: string;
 }

@@ -1,12 +1,10 @@
 import type { ComponentType } from "react";
-import { AutoSaveSection } from "./auto-save-section.tsx";
 import { CertificateCard } from "./certificate-card.tsx";
 import { GrpcSchemasSection } from "./grpc-schemas-section.tsx";
-import { LogsSection } from "./logs-section.tsx";
-import { MirrorSection } from "./mirror-section.tsx";
 import { RulesSection } from "./rules-section.tsx";
 import type { SettingGroup } from "./setting-model.ts";
 import { SocksSection } from "./socks-section.tsx";
+import { AutoSaveSection, LogsSection, MirrorSection } from "./status-sections.tsx";
 import { StorageCard } from "./storage-card.tsx";
 import { UpstreamSection } from "./upstream-section.tsx";
 

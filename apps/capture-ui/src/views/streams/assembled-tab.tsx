@@ -7,6 +7,7 @@ import { api } from "../../api.ts";
 import { listenLive } from "../../live.ts";
 import { IconButton } from "../../ui/button.tsx";
 import { copyText } from "../../ui/copy.ts";
+import { DataTable } from "../../ui/data-table.tsx";
 import { formatBytes, formatCount } from "../../ui/format.ts";
 import { EmptyState, ErrorState, Spinner } from "../../ui/states.tsx";
 import { Tag } from "../../ui/tag.tsx";
@@ -151,23 +152,11 @@ function PlainText({ stream }: { readonly stream: AssembledStream }) {
 
 function EventCounts({ events }: { readonly events: AssembledStream["events"] }) {
   return (
-    <table className={styles["counts"]} aria-label="Events by type">
-      <thead>
-        <tr>
-          <th scope="col">Type</th>
-          <th scope="col">Messages</th>
-          <th scope="col">Size</th>
-        </tr>
-      </thead>
-      <tbody>
-        {events.map(({ name, count, bytes }) => (
-          <tr key={name}>
-            <td>{name}</td>
-            <td>{formatCount(count)}</td>
-            <td>{formatBytes(bytes)}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+    <DataTable
+      label="Events by type"
+      className={styles["counts"]}
+      titles={["Type", "Messages", "Size"]}
+      rows={events.map(({ name, count, bytes }) => [name, formatCount(count), formatBytes(bytes)])}
+    />
   );
 }

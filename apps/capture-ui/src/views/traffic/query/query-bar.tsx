@@ -224,7 +224,7 @@ function historyMenu(apply: (q: string) => void): readonly MenuEntry[] {
     onSelect: () => apply(view.q),
   }));
   const earlier = history.slice(0, 15).map((q): MenuEntry => ({ kind: "item", label: q, onSelect: () => apply(q) }));
-  const forget: MenuEntry = {
+  const removal: MenuEntry = {
     kind: "submenu",
     label: "Remove saved view",
     items: views.map((view): MenuEntry => ({
@@ -237,7 +237,7 @@ function historyMenu(apply: (q: string) => void): readonly MenuEntry[] {
   const heading = (label: string): MenuEntry => ({ kind: "heading", label });
   if (saved.length + earlier.length === 0) return [heading("No filters yet")];
   return [
-    ...(saved.length > 0 ? [heading("Saved views"), ...saved, forget, { kind: "separator" as const }] : []),
+    ...(saved.length > 0 ? [heading("Saved views"), ...saved, removal, { kind: "separator" as const }] : []),
     ...(earlier.length > 0 ? [heading("Recent"), ...earlier] : []),
   ];
 }
