@@ -54,7 +54,7 @@ test("a file of a newer version is refused, reading or writing; a gap in the num
   for (const readOnly of [false, true]) {
     assert.throws(() => openDatabase(path, { migrations: migrations(directory, ONE), readOnly }), {
       name: "DatabaseTooNewError",
-      message: /schema version 2, this program knows up to 1/u,
+      message: /schema version 2, this program supports up to 1/u,
     });
   }
   const gap = migrations(directory, { "0001-a.sql": "", "0002-b.sql": "", "0004-c.sql": "" });

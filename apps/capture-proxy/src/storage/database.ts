@@ -210,7 +210,7 @@ function migrate(database: Database, folder: URL, readOnly: boolean): void {
   const version = Number(database.prepare("PRAGMA user_version").get()?.["user_version"] ?? 0);
   if (version > known) {
     throw new DatabaseTooNewError(
-      `The database has schema version ${version}, this program knows up to ${known}: start the newer program that wrote it, or use another data directory`,
+      `The database has schema version ${version}, this program supports up to ${known}: start the newer program that wrote it, or use another data directory`,
     );
   }
   if (readOnly) return;

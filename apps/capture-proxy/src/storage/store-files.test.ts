@@ -133,7 +133,7 @@ test("a store does not take its own database while the file has a second name, a
     for (const name of [path, other]) {
       await assert.rejects(openRig(directory.file("data"), {}, name), {
         name: "ForeignFileError",
-        message: `${name} has 2 names (hard links), and whoever opens it by another one destroys it: put a copy in its place`,
+        message: `${name} has 2 hard links: opening it under another name would corrupt it. Replace it with a copy`,
       });
       assert.deepEqual(await readFile(name), before);
     }

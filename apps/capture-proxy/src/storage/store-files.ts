@@ -77,10 +77,10 @@ const MAGIC = Buffer.from("SQLite format 3\0", "latin1");
 export function refuseForeignFile(path: string): void {
   const start = startOf(path);
   if (start.length === 0) return;
-  if (!start.equals(MAGIC)) throw new ForeignFileError(`${path} is no database; name another file with --db-path`);
+  if (!start.equals(MAGIC)) throw new ForeignFileError(`${path} is not a database; choose another file with --db-path`);
   const tables = tablesOf(path);
   if (tables.length === 0 || tables.includes("entry")) return;
-  throw new ForeignFileError(`${path} is the database of another program; name another file with --db-path`);
+  throw new ForeignFileError(`${path} is the database of another program; choose another file with --db-path`);
 }
 
 /**
@@ -92,7 +92,7 @@ export function refuseLinkedFile(path: string): void {
   const names = statSync(path, { throwIfNoEntry: false })?.nlink ?? 1;
   if (names <= 1) return;
   throw new ForeignFileError(
-    `${path} has ${names} names (hard links), and whoever opens it by another one destroys it: put a copy in its place`,
+    `${path} has ${names} hard links: opening it under another name would corrupt it. Replace it with a copy`,
   );
 }
 

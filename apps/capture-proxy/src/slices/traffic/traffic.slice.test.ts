@@ -165,7 +165,7 @@ inSession("an invalid filter is rejected with the parameter and position", async
   const refused = await get<{ error: string }>(rig, "?q=nofield:1", 400);
   assert.match(refused.body.error, /\(at character 1\)$/);
   const { body } = await get<{ code: string; error: string }>(rig, "?cursor=nonsense", 400);
-  assert.deepEqual([body.code, body.error], ["VALIDATION_ERROR", "cursor: this is no cursor of this service"]);
+  assert.deepEqual([body.code, body.error], ["VALIDATION_ERROR", "cursor: this is not a cursor of this service"]);
 });
 
 inSession("an entry is read, noted and deleted by its id; unknown ids are 404 everywhere", async (rig) => {

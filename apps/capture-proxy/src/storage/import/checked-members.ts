@@ -78,7 +78,7 @@ export class CheckedMembers {
   oneOf<T extends string>(name: string, names: readonly T[]): T | null {
     const value = this.raw(name);
     if (value === null) return null;
-    return names.find((known) => known === value) ?? this.#fail(name, `is none of ${names.join(", ")}`);
+    return names.find((known) => known === value) ?? this.#fail(name, `is not one of ${names.join(", ")}`);
   }
 
   array(name: string): readonly unknown[] | null {

@@ -117,7 +117,7 @@ class LargeBodies {
         : [base64Bytes(part.text("data")) ?? part.refuse("data", "is not base64")];
     if (this.#open?.key !== key) {
       this.finish();
-      if (this.#finished.has(key)) throw new MemberError("the parts of a body do not stand together");
+      if (this.#finished.has(key)) throw new MemberError("the parts of a body are not contiguous");
       this.#open = { key, file: this.#target.nextFile(), sizeBytes: 0 };
     }
     for (const bytes of pieces) {
@@ -247,7 +247,7 @@ export function harReader(target: DocumentTarget, texts: TextFiles): DocumentRea
       session_name: (value, byteOffset) => {
         const isName = typeof value === "string" && value.trim() !== "" && value.length <= 255;
         if (!isName || !value.isWellFormed() || value.includes("\0")) {
-          throw new DocumentError("`session_name` is no name", byteOffset);
+          throw new DocumentError("`session_name` is not a valid name", byteOffset);
         }
         target.session({ name: value });
       },
@@ -327,17 +327,17 @@ export function sessionReader(target: DocumentTarget, texts: TextFiles): Documen
       bodies: tasks.later(
         "bodies",
         async (value) => await bodies.add(value),
-        () => (sawEntries ? "`bodies` must stand before `entries`" : undefined),
+        () => (sawEntries ? "`bodies` must come before `entries`" : undefined),
       ),
       entries: tasks.later(
         "entry",
         async (value, index) => await addNativeEntry(value, index, target, bodies),
-        () => (sawVersion ? undefined : "`version` must stand before `entries`"),
+        () => (sawVersion ? undefined : "`version` must come before `entries`"),
       ),
       streams: tasks.later(
         "stream",
         (value) => void target.stream(importedStream(value)),
-        () => (sawEntries ? undefined : "`entries` must stand before `streams`"),
+        () => (sawEntries ? undefined : "`entries` must come before `streams`"),
       ),
       frames: tasks.later("frame", (value) => target.frame(importedFrame(value))),
     },
@@ -355,7 +355,7 @@ export function sessionReader(target: DocumentTarget, texts: TextFiles): Documen
     },
     end: () => {
       scanner.end();
-      if (!sawVersion) throw new DocumentError("there is no `version`: this is no session document", scanner.seenBytes);
+      if (!sawVersion) throw new DocumentError("there is no `version`: not a session document", scanner.seenBytes);
       if (!sawEntries) throw new DocumentError("there is no `entries` array", scanner.seenBytes);
     },
   };

@@ -262,7 +262,7 @@ inStore("header fields that cannot be read or have no name are left out, and the
   assert.deepEqual([count, skipped], [3, 0]);
   assert.deepEqual(errors, [
     "entry 0: left out for want of a name: `request.headers[0]`, `request.headers[2]`",
-    'entry 0: header fields of its response are left out, since these are no names: "\u00fc", "a b", "c:", "(", ")"',
+    'entry 0: header fields of its response with invalid names were skipped: "\u00fc", "a b", "c:", "(", ")"',
     "entry 1: `request.headers` is left out: it is no list",
   ]);
   const { rows } = await rig.rows({ session_id: id, q: "req.header[a]:1 resp.header[b]:*" });
@@ -318,7 +318,7 @@ inStore(
       result.errors.slice(0, 5).map((sentence) => sentence.slice(0, 8)),
       ["entry 1:", "entry 2:", "entry 3:", "entry 4:", "entry 5:"],
     );
-    assert.deepEqual(result.errors[99], "105 more sentences are not shown");
+    assert.deepEqual(result.errors[99], "105 more messages are not shown");
     const { total } = await rig.rows({ session_id: result.session_id });
     assert.equal(total, 2);
   },
@@ -345,11 +345,11 @@ inStore("documents that are no HAR are refused and leave nothing behind", async 
   const before = await rig.store.listSessions();
   for (const [text, says] of [
     ["", /empty/],
-    ["[]", /begins with/],
+    ["[]", /must begin with/],
     ["{}", /`log\.entries`/],
     ['{"log":{"entries":{}}}', /`log\.entries`/],
     ['{"log":[]}', /`log\.entries`/],
-    ['{"har":null}', /begins with/],
+    ['{"har":null}', /must begin with/],
     [`{"har":${document},"log":{"entries":[]}}`, /more than one HAR/],
     [`{"har":${document},"session_name":7}`, /session_name/],
     [`{"har":${document},"session_name":"${"x".repeat(256)}"}`, /session_name/],
@@ -435,7 +435,7 @@ inStore("a form without the content of its files is imported, and the import nam
     rig,
     har(form([{ name: "x", value: "1" }]), form([file("up"), { name: "n" }]), form(six)),
   );
-  const sentence = "the form of its request is not whole: the document does not have the content of";
+  const sentence = "the form of its request is incomplete: the document lacks the content of";
   assert.deepEqual(result.errors, [
     `entry 1: ${sentence} "up" ("up.bin"), "n"`,
     `entry 2: ${sentence} "a" ("a.bin"), "b" ("b.bin"), "c" ("c.bin"), "d" ("d.bin"), "e" ("e.bin") and 1 more`,
@@ -454,8 +454,8 @@ inStore("messages of a WebSocket that cannot be read are counted in a sentence",
   );
   const result = await importHar(rig, document);
   assert.deepEqual(result.errors, [
-    "entry 1: 2 messages of its WebSocket are left out, since they cannot be read",
-    "entry 2: 1 message of its WebSocket is left out, since it cannot be read",
+    "entry 1: 2 unreadable WebSocket messages were skipped",
+    "entry 2: 1 unreadable WebSocket message was skipped",
   ]);
   assert.deepEqual([result.imported_count, result.skipped_count], [3, 0]);
 });

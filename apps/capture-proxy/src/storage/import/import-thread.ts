@@ -51,7 +51,7 @@ class FrameGatherer {
   }
 
   frame({ stream, tuple, payload, original }: ImportedFrame): void {
-    if (stream >= this.#progress.length) throw new MemberError("`stream` is the place of no stream before it");
+    if (stream >= this.#progress.length) throw new MemberError("`stream` is not the index of a preceding stream");
     this.#touched.add(stream);
     const [, ...rest] = tuple;
     this.#frames.push([this.#firstStream + stream, ...rest]);

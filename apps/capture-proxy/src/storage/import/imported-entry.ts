@@ -208,7 +208,7 @@ export function targetOfUrl(url: string): ImportedTarget {
   const standard = DEFAULT_PORTS[scheme];
   const place = parseHostPort(match?.[2] ?? "");
   if (standard === undefined || !Object.hasOwn(DEFAULT_PORTS, scheme) || "issue" in place) {
-    throw new Error("its URL is none that can be captured");
+    throw new Error("its URL cannot be captured");
   }
   const rest = match?.[3] ?? "";
   const path = rest.startsWith("/") ? rest : `/${rest}`;

@@ -63,20 +63,20 @@ function listed(texts: readonly string[]): string {
 
 function missingNote(parts: readonly string[]): string[] {
   if (parts.length === 0) return [];
-  return [`the form of its request is not whole: the document does not have the content of ${listed(parts)}`];
+  return [`the form of its request is incomplete: the document lacks the content of ${listed(parts)}`];
 }
 
 function unreadNote(messages: number): string[] {
   if (messages === 0) return [];
-  if (messages === 1) return ["1 message of its WebSocket is left out, since it cannot be read"];
-  return [`${messages} messages of its WebSocket are left out, since they cannot be read`];
+  if (messages === 1) return ["1 unreadable WebSocket message was skipped"];
+  return [`${messages} unreadable WebSocket messages were skipped`];
 }
 
 function unnamedNote(side: "request" | "response", fields: readonly string[]): string[] {
   const names = fields.filter((text, at) => at % 2 === 0 && !FIELD_NAME.test(text));
   if (names.length === 0) return [];
   const shown = names.map((name) => JSON.stringify(name.slice(0, MAX_LISTED_LENGTH).toWellFormed()));
-  return [`header fields of its ${side} are left out, since these are no names: ${listed(shown)}`];
+  return [`header fields of its ${side} with invalid names were skipped: ${listed(shown)}`];
 }
 
 /** Everything but the messages. */
@@ -111,7 +111,7 @@ function factsOf(
     ...clientOf(exchange.clientAddress ?? null, connectionNumber(exchange.connectionId)),
     serverAddress: exchange.serverAddress ?? null,
     timings: stagesOf(timings).map((stage) => stage ?? null),
-    failure: failure ?? (state === "pending" ? failed("Was still running when it was exported") : null),
+    failure: failure ?? (state === "pending" ? failed("Still in progress when it was exported") : null),
     tls: own.read((more) => checkedTls(more.object("tls"))),
     note: exchange.note ?? null,
     effect,

@@ -80,14 +80,14 @@ function fieldsOf(members: CheckedMembers, name: string): string[] | null {
     pairs &&
     pairs.flatMap((pair, index): string[] => {
       if (!Array.isArray(pair) || pair.length !== 2) {
-        return members.refuse(`${name}[${index}]`, "is not a name and a value");
+        return members.refuse(`${name}[${index}]`, "is not a pair of name and value");
       }
       const [field, value] = pair as readonly unknown[];
       if (typeof field !== "string" || !TOKEN.test(field)) {
-        return members.refuse(`${name}[${index}]`, "has no field name");
+        return members.refuse(`${name}[${index}]`, "has an invalid field name");
       }
       if (typeof value !== "string" || !FIELD_VALUE.test(value)) {
-        return members.refuse(`${name}[${index}]`, "has a value that no field can have");
+        return members.refuse(`${name}[${index}]`, "has an invalid value");
       }
       return [field, value];
     })
@@ -100,9 +100,9 @@ function joinedFields(members: CheckedMembers): string[] {
   if (headers === null) return [];
   if (typeof headers !== "object" || Array.isArray(headers)) return members.refuse("headers", "is not an object");
   return Object.entries(headers).flatMap(([field, value]: [string, unknown]) => {
-    if (!TOKEN.test(field) || typeof value !== "string") return members.refuse("headers", "holds what is no field");
+    if (!TOKEN.test(field) || typeof value !== "string") return members.refuse("headers", "contains an invalid field");
     return value.split("\n").flatMap((line) => {
-      return FIELD_VALUE.test(line) ? [field, line] : members.refuse("headers", "holds a value that no field can have");
+      return FIELD_VALUE.test(line) ? [field, line] : members.refuse("headers", "contains an invalid value");
     });
   });
 }
@@ -213,7 +213,7 @@ const NO_END: Failure = {
   stage: "receive",
   side: "internal",
   code: "SHUTDOWN",
-  message: "Was still running when the session was exported",
+  message: "Still in progress when the session was exported",
 };
 
 /**

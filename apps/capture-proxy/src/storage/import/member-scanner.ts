@@ -153,7 +153,7 @@ export class MemberScanner {
     switch (this.#place) {
       case "before":
         if (isSpace || byte === 0xef || byte === 0xbb || byte === 0xbf) return -1;
-        if (byte !== OPEN_OBJECT) throw this.#error("the document begins with `{`");
+        if (byte !== OPEN_OBJECT) throw this.#error("the document must begin with `{`");
         this.#place = "members";
         return -1;
       case "members":
@@ -176,7 +176,7 @@ export class MemberScanner {
       case "value":
         return this.#inValue(chunk, at, byte, start, isSpace);
       case "after":
-        if (!isSpace) throw this.#error("something follows the document");
+        if (!isSpace) throw this.#error("there is content after the document");
         return -1;
       case "key":
         return start;

@@ -240,8 +240,8 @@ const deep = `{"a":`.repeat(200);
 
 const BAD: readonly [is: string, document: Buffer | string, says: RegExp][] = [
   ["nothing", "", /the file is empty/],
-  ["a list", "[]", /begins with `\{` \(at byte 0\)/],
-  ["no version", '{"entries":[{}]}', /`version` must stand before `entries` \(at byte 12\)/],
+  ["a list", "[]", /must begin with `\{` \(at byte 0\)/],
+  ["no version", '{"entries":[{}]}', /`version` must come before `entries` \(at byte 12\)/],
   ["a newer version", '{"version":"1.1","entries":[]}', /made by a newer program; this one reads 1\.0 \(at byte/],
   ["a version of another kind", '{"version":1,"entries":[]}', /`version` is not "1\.0"/],
   ["no entries", '{"version":"1.0"}', /no `entries` array/],
@@ -274,7 +274,7 @@ const BAD: readonly [is: string, document: Buffer | string, says: RegExp][] = [
   [
     "a field with a line end",
     document({ entries: [withRequest({ headers_list: [["a", "b\r\nc: d"]] })] }),
-    /no field can have/,
+    /has an invalid value/,
   ],
   ["a body that is a number", document({ entries: [withRequest({ body: 7 })] }), /`request.body` is not text/],
   [
@@ -294,7 +294,7 @@ const BAD: readonly [is: string, document: Buffer | string, says: RegExp][] = [
   [
     "a failure of no stage",
     document({ entries: [{ ...ENTRY, failure: { stage: "x" } }] }),
-    /`failure.stage` is none of/,
+    /`failure.stage` is not one of/,
   ],
   [
     "a prototype",
@@ -309,9 +309,9 @@ const BAD: readonly [is: string, document: Buffer | string, says: RegExp][] = [
   ],
   ["an entry that is no JSON", '{"version":"1.0","entries":[{"a":tru}]}', /this is not JSON \(at byte 28\)/],
   ["an end in the middle", '{"version":"1.0","entries":[{"a":1', /stops before its end/],
-  ["something behind it", '{"version":"1.0","entries":[]}x', /something follows/],
-  ["bodies behind the entries", document({ entries: [], bodies: [{}] }), /must stand before `entries`/],
-  ["a part of no side", document({ bodies: [{ entry: "a", side: "x", data: "" }] }), /bodies 0: `side` is none of/],
+  ["something behind it", '{"version":"1.0","entries":[]}x', /there is content after/],
+  ["bodies behind the entries", document({ entries: [], bodies: [{}] }), /must come before `entries`/],
+  ["a part of no side", document({ bodies: [{ entry: "a", side: "x", data: "" }] }), /bodies 0: `side` is not one of/],
   [
     "a part that is no base64",
     document({ bodies: [{ entry: "a", side: "request", data: "*" }] }),
@@ -320,7 +320,7 @@ const BAD: readonly [is: string, document: Buffer | string, says: RegExp][] = [
   [
     "parts that are mixed up",
     document({ bodies: ["a", "b", "a"].map((entry) => ({ entry, side: "request", data: "AAAA" })) }),
-    /do not stand together/,
+    /are not contiguous/,
   ],
 ];
 

@@ -189,7 +189,7 @@ class Conversation {
 
   async finish(): Promise<FromImport & { kind: "done" }> {
     const message = await this.#ask({ kind: "end" });
-    if (message.kind !== "done") throw new Error("The import thread lost its place");
+    if (message.kind !== "done") throw new Error("The import thread sent an unexpected message");
     return message;
   }
 
@@ -352,7 +352,7 @@ function shownErrors(errors: readonly string[], moreErrors: number): string[] {
   const all = errors.length + moreErrors;
   if (all <= MAX_ERRORS) return [...errors];
   const shown = errors.slice(0, MAX_ERRORS - 1);
-  return [...shown, `${all - shown.length} more sentences are not shown`];
+  return [...shown, `${all - shown.length} more messages are not shown`];
 }
 
 /** Entries removed for limits because of an import. */
@@ -367,7 +367,7 @@ interface ImportLoss {
 function refuseTooLarge(storedBytes: number, limits: StoreLimits): void {
   if (storedBytes <= maxBytes(limits)) return;
   throw new ImportRefusedError(
-    `The bodies of the document are larger than max_total_size_mb allows, which is ${limits.maxTotalSizeMb}: nothing of it was kept, and no entry had to go for it`,
+    `The bodies of the document exceed max_total_size_mb (${limits.maxTotalSizeMb}): nothing was imported, and no other entry was removed`,
   );
 }
 
@@ -379,11 +379,13 @@ function limitNotes(
 ): string[] {
   const notes: string[] = [];
   if (loss.displaced > 0) {
-    notes.push(`max_total_size_mb is ${limits.maxTotalSizeMb}: ${entries(loss.displaced)} of other sessions had to go`);
+    notes.push(
+      `max_total_size_mb is ${limits.maxTotalSizeMb}: ${entries(loss.displaced)} of other sessions ${loss.displaced === 1 ? "was" : "were"} removed`,
+    );
   }
   const beyond = beyondLimit(imported, limits);
   if (beyond > 0) {
-    const when = loss.dropped > 0 ? "were dropped" : "are dropped when this session becomes the active one";
+    const when = loss.dropped > 0 ? "were removed" : "will be removed when this session becomes active";
     notes.push(`max_requests is ${limits.maxRequests}: the oldest ${beyond} of its ${imported} entries ${when}`);
   }
   return notes;

@@ -45,7 +45,7 @@ test("where nothing can be written, small bodies are decoded all the same, and o
   assert.equal(Buffer.from(form.read(0, form.totalBytes)).toString(), "small");
   await assert.rejects(bodies.get(request("2", gzipSync(Buffer.alloc(3_000_000)))), {
     name: "StorageError",
-    message: /^A body this large is decoded into a file: EEXIST/u,
+    message: /^A large body could not be decoded to a file: EEXIST/u,
   });
   bodies.close();
 });
@@ -61,7 +61,7 @@ test("a disk that became read-only keeps no reader from ending, and of a large b
     await runProcess("mount", ["-o", "remount,ro", directory.path]);
     await assert.rejects(bodies.get(request("2", gzipSync(Buffer.alloc(3_000_000)))), {
       name: "StorageError",
-      message: /^A body this large is decoded into a file: the directory cannot be written \(EROFS/u,
+      message: /^A large body could not be decoded to a file: the directory cannot be written \(EROFS/u,
     });
     bodies.close();
   } finally {

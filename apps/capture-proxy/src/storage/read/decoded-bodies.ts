@@ -99,7 +99,7 @@ export class DecodedBodies {
     } catch (error) {
       output.abandon();
       if (!(error instanceof Error && "syscall" in error)) throw error;
-      throw new StorageError(`A body this large is decoded into a file: ${storageErrorReason(error)}`);
+      throw new StorageError(`A large body could not be decoded to a file: ${storageErrorReason(error)}`);
     }
   }
 }

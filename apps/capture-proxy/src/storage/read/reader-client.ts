@@ -208,7 +208,7 @@ export class ReaderClient {
   async ask(request: ReaderRequest, signal?: AbortSignal): Promise<unknown> {
     signal?.throwIfAborted();
     if (this.#closing || this.#questions.size >= MAX_QUESTIONS) {
-      throw new ReaderBusyError("Too many questions to the store at a time");
+      throw new ReaderBusyError("Too many concurrent requests to the store");
     }
     const id = this.#nextId++;
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
@@ -253,7 +253,7 @@ export class ReaderClient {
     const worker = this.#begin();
     if (worker === undefined) return this.#onExit();
     worker.on("message", (message: FromReader) => this.#take(message));
-    worker.on("error", (error: Error) => this.#onBroken(`A reader thread broke: ${error.message}`));
+    worker.on("error", (error: Error) => this.#onBroken(`A reader thread failed: ${error.message}`));
     worker.on("exit", () => this.#onExit());
     // Callers keep the process alive; an idle reader does not.
     worker.unref();

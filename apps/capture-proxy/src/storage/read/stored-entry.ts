@@ -63,7 +63,7 @@ function fieldsOfLines(lines: string): RawFields {
   for (let at = 0; at < lines.length;) {
     const nameEnd = lines.indexOf(": ", at);
     const lineEnd = lines.indexOf("\r\n", at);
-    if (nameEnd < 0 || lineEnd < nameEnd) throw new SyntaxError("Fields in the store are damaged");
+    if (nameEnd < 0 || lineEnd < nameEnd) throw new SyntaxError("Stored fields are damaged");
     fields.push(lines.slice(at, nameEnd), lines.slice(nameEnd + 2, lineEnd));
     at = lineEnd + 2;
   }

@@ -546,5 +546,5 @@ function seqOfCursor(cursor: string): number {
   } catch {
     // Not JSON: rejected below.
   }
-  throw new CursorError("cursor: this is no cursor of this service");
+  throw new CursorError("cursor: this is not a cursor of this service");
 }

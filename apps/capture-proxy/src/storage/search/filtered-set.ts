@@ -239,7 +239,7 @@ export class CancelledError extends Error {
   override readonly name = "CancelledError";
 
   constructor() {
-    super("The question was withdrawn");
+    super("The request was cancelled");
   }
 }
 

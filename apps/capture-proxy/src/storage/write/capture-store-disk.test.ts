@@ -70,7 +70,7 @@ describe("a disk that takes no more", { concurrency: 4 }, () => {
       },
       { timeoutMs: 20_000 },
     );
-    assert.match(store.status().problem ?? "", /^The disk is full: traffic goes on/u);
+    assert.match(store.status().problem ?? "", /^The disk is full: requests are still proxied/u);
     const during = rig.add();
     assert.ok((await rig.rows({}, { limit: 1 })).total > 0, "what is stored can be read");
     await assert.rejects(store.updateSession(store.activeSessionId, { notes: "x".repeat(4_000_000) }), {
@@ -238,7 +238,7 @@ describe("a disk that takes no more", { concurrency: 4 }, () => {
     assert.equal(rig.store.status().bodiesNotStored, 2);
     const said = rig.alarms.filter((sentence) => sentence.includes("body"));
     assert.equal(said.length, 1);
-    assert.match(said[0] ?? "", /^A large body is not stored, which is said once: the disk is full \(ENOSPC/);
+    assert.match(said[0] ?? "", /^A large body was not stored \(reported once\): the disk is full \(ENOSPC/);
   });
 
   test("a directory that cannot be written is refused with a sentence", async (context) => {

@@ -294,7 +294,7 @@ export class TrafficWriter {
   }
 
   #appendBody({ file, bytes, isLast }: WriterCall & { op: "appendBody" }): void {
-    if (bytes.length > 0 && !this.files.append(file, bytes)) throw new Error("The file of a body cannot be written");
+    if (bytes.length > 0 && !this.files.append(file, bytes)) throw new Error("A body file cannot be written");
     // Detach at once: the garbage collector would let many of them accumulate.
     bytes.buffer.transfer(0);
     if (isLast) this.files.finish(file);

@@ -507,7 +507,7 @@ export class WriterClient {
       this.#receive(message);
     });
     worker.on("error", (error: Error) => {
-      this.#problem.set(`The storage thread broke: ${error.message}`);
+      this.#problem.set(`The storage thread failed: ${error.message}`);
       reject(error);
     });
     worker.on("exit", () => {
@@ -578,7 +578,7 @@ export class WriterClient {
 
   /** The entry itself is stored, so the store has no problem. */
   #fileFailed({ file, refusal }: FromWriter & { kind: "fileFailed" }): void {
-    if (refusal !== null) this.#events.alarm(`A large body is not stored, which is said once: ${refusal}`);
+    if (refusal !== null) this.#events.alarm(`A large body was not stored (reported once): ${refusal}`);
     this.#spool?.failed(file);
   }
 
@@ -620,7 +620,7 @@ export class WriterClient {
   }
 
   #tellMovedAside(path: string): void {
-    this.#events.alarm(`The traffic database was damaged. It was kept as ${path}; capture goes on in a new one`);
+    this.#events.alarm(`The traffic database was damaged. It was kept as ${path}, and a new one was created`);
   }
 
   /** Counts everything in flight as lost. */
@@ -632,15 +632,15 @@ export class WriterClient {
     this.#entriesLost += lost.entries;
     this.#calls.abandon();
     if (this.#closing) return this.#tellLoss(lost);
-    this.#problem.set(this.#problem.sentence ?? "The storage thread ended: entries are not stored until it is back");
+    this.#problem.set(this.#problem.sentence ?? "The storage thread ended: entries are not stored until it restarts");
     this.#restartLater();
   }
 
   #tellLoss({ entries, hasFrames }: LostWork): void {
     if (entries === 0 && !hasFrames) return;
     const counted = entries === 1 ? "1 entry" : `${entries} entries`;
-    const what = entries === 0 ? "Messages of streams" : hasFrames ? `${counted} and messages of streams` : counted;
-    const loss = `${what} could not be stored and are lost: ${this.#refusal ?? "the disk did not take them in time"}`;
+    const what = entries === 0 ? "Stream messages" : hasFrames ? `${counted} and stream messages` : counted;
+    const loss = `${what} could not be stored and are lost: ${this.#refusal ?? "the disk did not respond in time"}`;
     this.#problem.conclude(loss);
     this.#events.alarm(loss);
   }

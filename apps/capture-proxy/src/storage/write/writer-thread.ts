@@ -124,13 +124,13 @@ const FREEING: ReadonlySet<WriterCall["op"]> = new Set([
   "clearStreams",
 ]);
 
-const SENTENCES = {
-  full: "The disk is full: traffic goes on, but new entries cannot be stored",
-  "read-only": "The data directory cannot be written: traffic goes on, but new entries cannot be stored",
+const PROBLEMS = {
+  full: "The disk is full: requests are still proxied, but new entries are not stored",
+  "read-only": "The data directory is not writable: requests are still proxied, but new entries are not stored",
   corrupt: "The traffic database is damaged",
-  busy: "Another program holds the traffic database: new entries wait to be stored",
-  io: "The disk reports errors: traffic goes on, but new entries cannot be stored",
-  other: "The traffic database refuses entries",
+  busy: "Another program has locked the traffic database: new entries are queued",
+  io: "The disk reports errors: requests are still proxied, but new entries are not stored",
+  other: "The traffic database rejects new entries",
 } as const;
 
 /**
@@ -285,7 +285,7 @@ export class WriterThread {
     if (errorKind === "full" && this.#hasFreed && !this.#closing) return this.#freeFirst();
     const reason = error instanceof Error ? error.message : String(error);
     this.#refusal = storageErrorReason(error);
-    this.#setProblem(`${SENTENCES[errorKind]} (${reason})`);
+    this.#setProblem(`${PROBLEMS[errorKind]} (${reason})`);
     this.#retry ??= setTimeout(() => {
       this.#retry = undefined;
       this.#drain();
@@ -348,7 +348,7 @@ export class WriterThread {
       this.#post({
         kind: "callFailed",
         call: message.call,
-        error: `${SENTENCES[errorKind]} (${reason})`,
+        error: `${PROBLEMS[errorKind]} (${reason})`,
         isStorageError,
       });
     }
@@ -444,7 +444,7 @@ export class WriterThread {
       this.#look();
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      this.#setProblem(`${SENTENCES.io} (${reason})`);
+      this.#setProblem(`${PROBLEMS.io} (${reason})`);
       this.#retry ??= setTimeout(() => {
         this.#retry = undefined;
         this.#drain();
