@@ -12,7 +12,7 @@ import type { AddressInfo } from "node:net";
 import { performance } from "node:perf_hooks";
 import type { TrafficSnapshot } from "@headworks/capture-contract";
 import { WebSocket } from "ws";
-import { createEventHub } from "../../apps/capture-proxy/src/api/events.ts";
+import { EventHub } from "../../apps/capture-proxy/src/api/events.ts";
 
 const [clientsText = "5", rateText = "5000", mode = "batch", port] = process.argv.slice(2);
 const clients = Number(clientsText);
@@ -33,7 +33,7 @@ async function measure(): Promise<void> {
     after: (ms: number, run: () => void) => cleared(setTimeout(run, ms).unref()),
     soon: (run: () => void) => void setImmediate(run),
   };
-  const hub = createEventHub({ clock, latestRows: async () => [], log: console });
+  const hub = new EventHub({ clock, latestRows: async () => [], log: console });
   const server = createServer();
   server.on("upgrade", (request, socket, head) => hub.accept(request, socket, head));
   server.listen(0, "127.0.0.1");
@@ -67,9 +67,7 @@ function cleared(timer: NodeJS.Timeout): () => void {
   return () => clearTimeout(timer);
 }
 
-async function run(
-  hub: ReturnType<typeof createEventHub>,
-): Promise<{ cpuMs: number; utilization: number; events: number; callMs: number }> {
+async function run(hub: EventHub): Promise<{ cpuMs: number; utilization: number; events: number; callMs: number }> {
   const pending: TrafficSnapshot[] = [];
   let events = 0;
   let callMs = 0;
@@ -96,7 +94,7 @@ async function run(
   };
 }
 
-function emit(hub: ReturnType<typeof createEventHub>, number: number): TrafficSnapshot {
+function emit(hub: EventHub, number: number): TrafficSnapshot {
   const row = newRow(number);
   hub.traffic({ type: "Added", data: row });
   return row;

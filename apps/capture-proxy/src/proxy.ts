@@ -4,11 +4,9 @@ import { fileURLToPath } from "node:url";
 import type { Worker } from "node:worker_threads";
 import { makeDirectorySync, storageErrorKind } from "@headworks/files";
 import type { Logger } from "pino";
-import { apiInfo } from "@headworks/capture-contract";
-import type { Settings } from "@headworks/capture-contract";
+import { apiInfo, type Settings } from "@headworks/capture-contract";
 import { apiExposureProblem } from "#api/gate.ts";
-import { createEventHub } from "#api/events.ts";
-import type { EventHub } from "#api/events.ts";
+import { EventHub } from "#api/events.ts";
 import { createApiServer } from "#api/server.ts";
 import { DeadlineSweep } from "@headworks/sockets";
 import { InternalClient } from "#connection/internal-client.ts";
@@ -20,8 +18,7 @@ import { newGauges } from "#exchange/gauges.ts";
 import type { SyntheticResponse } from "#exchange/phases.ts";
 import { Pipeline } from "#exchange/pipeline.ts";
 import type { LogOutput } from "#logging/service-logs.ts";
-import { defaultPlaces } from "#settings/data-places.ts";
-import type { DataPlaces } from "#settings/data-places.ts";
+import { type DataPlaces, defaultPlaces } from "#settings/data-places.ts";
 import { loadSettings } from "#settings/load-settings.ts";
 import type { SettingsStore } from "#settings/settings.ts";
 import { StartupError } from "#settings/startup-error.ts";
@@ -43,16 +40,14 @@ import type { OriginConnection } from "#upstream/origin-connection.ts";
 import type { OriginSession } from "#upstream/origin-session.ts";
 import { OwnListeners } from "#upstream/loop-detector.ts";
 import type { ProxyAddress } from "#upstream/proxy-failure.ts";
-import { ProxyRoutes } from "#upstream/proxy-route.ts";
-import type { ProxyChoices } from "#upstream/proxy-route.ts";
+import { type ProxyChoices, ProxyRoutes } from "#upstream/proxy-route.ts";
 import { newViaPseudonym } from "#upstream/origin-fields.ts";
 import { probeRoute } from "#upstream/route-probe.ts";
 import { UpstreamTrust } from "#upstream/trust.ts";
 import { systemClock } from "./clock.ts";
 import { FAIL_CLOSED, INTERCEPTOR_ORDER, OBSERVER_ORDER } from "./pipeline-order.ts";
 import type { Addresses, SliceHost } from "./slice.ts";
-import { AuthorityStoreError, createSlices, openAuthorityStore } from "./slices.ts";
-import type { AuthorityStore, Slices } from "./slices.ts";
+import { type AuthorityStore, AuthorityStoreError, createSlices, openAuthorityStore, type Slices } from "./slices.ts";
 
 export interface ProxyOptions {
   readonly dataDir: string;
@@ -108,7 +103,7 @@ export async function createProxy(options: ProxyOptions): Promise<RunningProxy> 
   refuseExposure(settings.running, options.allowInsecureApi ?? false);
   const started = new StartedParts();
   // The directory that the next step writes to.
-  let place = certificateDirectory;
+  let directory = certificateDirectory;
   try {
     const { importedAuthority: imported } = options;
     const authority = openAuthorityStore({
@@ -117,10 +112,10 @@ export async function createProxy(options: ProxyOptions): Promise<RunningProxy> 
       log,
       ...(imported === undefined ? {} : { imported }),
     });
-    place = dataDir;
+    directory = dataDir;
     const database = openDatabase(join(dataDir, "weir.db"), { migrations: STATE_MIGRATIONS });
     started.onStop(() => database.close());
-    place = dirname(trafficFile);
+    directory = dirname(trafficFile);
     const store = await openCaptureStore({
       dataDir,
       databasePath: trafficFile,
@@ -130,18 +125,18 @@ export async function createProxy(options: ProxyOptions): Promise<RunningProxy> 
       writer: options.writer,
     });
     started.onStop(() => store.close());
-    place = dataDir;
+    directory = dataDir;
     // Only once the directory is known to belong to this process: another one may be logging there.
     options.logs?.openFile(settings.running.log_config);
     return await assemble({ options, settings, authority, database, store, started });
   } catch (error) {
     await started.stop();
-    throw startupError(error, place);
+    throw startupError(error, directory);
   }
 }
 
-/** Converts the parts' errors to a StartupError; file-system errors name `place`. */
-function startupError(error: unknown, place: string): unknown {
+/** Converts the parts' errors to a StartupError; file-system errors name `directory`. */
+function startupError(error: unknown, directory: string): unknown {
   const isMendable =
     error instanceof AuthorityStoreError ||
     error instanceof DataDirectoryInUseError ||
@@ -151,7 +146,7 @@ function startupError(error: unknown, place: string): unknown {
   // Listening uses the same codes, and a named file is more precise than its directory.
   if (!(error instanceof Error) || "port" in error || "path" in error) return error;
   if (!(error instanceof StorageError) && storageErrorKind(error) === "other") return error;
-  return new StartupError(`Cannot use ${place}: ${storageErrorReason(error)}`, { cause: error });
+  return new StartupError(`Cannot use ${directory}: ${storageErrorReason(error)}`, { cause: error });
 }
 
 interface Parts {
@@ -163,16 +158,11 @@ interface Parts {
   readonly started: StartedParts;
 }
 
-/** Requests to this address would loop. */
-function ownAddress(own: OwnListeners, { hostname, port }: URL): void {
-  own.add(hostname.replace(/^\[|\]$/g, ""), Number(port));
-}
-
 async function assemble(parts: Parts): Promise<RunningProxy> {
   const { options, settings, authority, database, store } = parts;
   const { log, dataDir } = options;
   const gauges = newGauges();
-  const events = createEventHub({ clock: systemClock, latestRows: store.latestRows.bind(store), log });
+  const events = new EventHub({ clock: systemClock, latestRows: store.latestRows.bind(store), log });
   const addresses: MutableAddresses = { proxy: "", api: "", socks: undefined };
   const client = new InternalClient(() => services);
   const host: SliceHost = {
@@ -209,7 +199,9 @@ async function assemble(parts: Parts): Promise<RunningProxy> {
     pages: [slices.cert.setupPage],
   });
   await listen(listeners, api, settings.running, addresses);
-  ownAddress(own, new URL(addresses.api));
+  // Proxied requests to the API would loop.
+  const { hostname, port } = new URL(addresses.api);
+  own.add(hostname.replace(/^\[|\]$/g, ""), Number(port));
 
   const tasks = new AbortController();
   for (const slice of slices.all) slice.task?.start(tasks.signal);

@@ -6,8 +6,7 @@ import type { CaptureStore, StorageStatus } from "#storage/capture-store.ts";
 import { loadSettings } from "#settings/load-settings.ts";
 import type { Flags } from "#settings/setting-sources.ts";
 import type { SettingsStore } from "#settings/settings.ts";
-import { createEventHub } from "#api/events.ts";
-import type { EventHub } from "#api/events.ts";
+import { EventHub } from "#api/events.ts";
 import { createApiServer } from "#api/server.ts";
 import type { ApiPage, ApiServerOptions, BoundSlice } from "#api/server.ts";
 import { FakeClock, temporaryDirectory } from "@headworks/testkit";
@@ -89,7 +88,7 @@ export async function startApi(options: ApiRigOptions = {}): Promise<ApiRig> {
   const settings = loadSettings({ dataDir: directory.path, environment: {}, flags: options.flags ?? {}, log });
   const database = openDatabase(":memory:", { migrations: STATE_MIGRATIONS });
   const latestRows = options.latestRows ?? (async () => []);
-  const events = createEventHub({
+  const events = new EventHub({
     clock,
     latestRows,
     log,

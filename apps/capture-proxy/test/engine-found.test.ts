@@ -87,7 +87,7 @@ test("messages about a place at an IPv6 address name it in brackets", async () =
     (await proxy.waitFor(2)).map(({ state }) => state.step === "failed" && state.failure.message),
     [
       `[::1]:${origin.port} closed the connection without a response`,
-      `[::1]:${proxy.port} is this proxy itself ([::1]:${proxy.port}); the request would go round for ever`,
+      `[::1]:${proxy.port} is this proxy itself ([::1]:${proxy.port}); the request would loop forever`,
     ],
   );
 });

@@ -93,7 +93,7 @@ test("the failing step is the last one, with a reason", async () => {
     [{ proxy: at("http", refusing.port), target: toSecure() }, "Open a tunnel", "UPSTREAM_PROXY_DENIED"],
     [{ proxy: at("http", asking.port), target: toOrigin("/") }, "Get a response", "UPSTREAM_PROXY_AUTH"],
     [{ proxy: at("socks5", secure.port), target: toOrigin("/") }, "Open a tunnel", undefined],
-    [{ proxy: at("https", http.port), target: toSecure() }, "Choose a way", "UPSTREAM_PROXY_CANNOT_TUNNEL"],
+    [{ proxy: at("https", http.port), target: toSecure() }, "Choose a route", "UPSTREAM_PROXY_CANNOT_TUNNEL"],
     [{ proxy: at("https", http.port), target: toOrigin("/") }, "TLS with the proxy", undefined],
     [{ proxy: at("http", engine.port), target: toOrigin("/") }, "Connect to the proxy", "LOOP"],
   ] as const) {

@@ -86,16 +86,13 @@ for (const [version, flag] of [
     const { status, entry } = await ask({ port: Number(port) });
     assert.equal(status, 502);
     assert.equal(entry.failure?.code, "UPSTREAM_CLIENT_CERTIFICATE");
-    assert.match(
-      entry.failure?.message ?? "",
-      /did not accept the client certificate that is set for it \(.*unknown ca/,
-    );
+    assert.match(entry.failure?.message ?? "", /rejected the configured client certificate \(.*unknown ca/);
     await rig.api("PATCH", "/config", { upstream_client_certificates: [`localhost=${files.file("client.pem")}`] });
     assert.equal((await ask({ port: Number(port) })).status, 200);
   });
 
   for (const [form, source] of FORMS) {
-    test(`${version}: an origin that asks for a client certificate gets that of its host (${form})`, async () => {
+    test(`${version}: an origin that requests a client certificate gets that of its host (${form})`, async () => {
       await using origin = await startAsking(version);
       await rig.api("PATCH", "/config", { upstream_client_certificates: [`localhost=${source()}`] });
       const { status, text, entry } = await ask(origin);
@@ -110,7 +107,7 @@ for (const [version, flag] of [
     const none = await ask(origin);
     assert.equal(none.status, 502);
     assert.equal(none.entry.failure?.code, "UPSTREAM_CLIENT_CERTIFICATE");
-    assert.match(none.entry.failure?.message ?? "", /asks for a client certificate, and none is set for it/);
+    assert.match(none.entry.failure?.message ?? "", /requires a client certificate, but none is configured for it/);
     assert.match(none.text, /upstream_client_certificates/);
   });
 

@@ -1,13 +1,12 @@
-import { ERRORS } from "@headworks/capture-contract";
-import type { ErrorCode } from "@headworks/capture-contract";
+import { type ErrorCode, ERRORS } from "@headworks/capture-contract";
 
-/** One problem with one field: a path such as `body/pattern`, and what is wrong with it. */
+/** A problem with one field; the path is like `body/pattern`. */
 export interface ErrorDetail {
   readonly path: string;
   readonly message: string;
 }
 
-/** An expected refusal. Its code decides the status; its message is shown to the caller, so it holds no secrets. */
+/** An expected refusal. Its code determines the status; its message is shown to the caller. */
 export class ApiError extends Error {
   readonly code: ErrorCode;
   readonly details: readonly ErrorDetail[] | undefined;
@@ -33,15 +32,15 @@ export class ApiError extends Error {
 }
 
 /**
- * Throws 404 `<Thing> not found`; `return notFound(…)` reads well at the end of a handler. The id is for the
- * log of whoever debugs, not for the message: it came from outside.
+ * Throws 404 `<Thing> not found`; for `return notFound(…)` at the end of a handler. The id becomes the error's cause, not
+ * part of the message.
  */
 export function notFound(thing: string, id?: string): never {
   const sentence = `${thing.charAt(0).toUpperCase()}${thing.slice(1)} not found`;
   throw new ApiError("NOT_FOUND", sentence, id === undefined ? {} : { cause: id });
 }
 
-/** A refusal that names fields; the message says the first of them. */
+/** A refusal with field problems; the message contains the first one. */
 export function validationError(details: readonly ErrorDetail[]): ApiError {
   const [first] = details;
   const message = first === undefined ? undefined : `${first.path}: ${first.message}`;

@@ -1,14 +1,10 @@
-import { JsonBytes } from "@headworks/contract-kit";
-import type { Operation } from "@headworks/contract-kit";
-import { compileRequestValidator } from "@headworks/contract-kit/server";
-import type { RequestValidator } from "@headworks/contract-kit/server";
-import { ApiError, validationError } from "./api-error.ts";
-import type { ErrorDetail } from "./api-error.ts";
+import { JsonBytes, type Operation } from "@headworks/contract-kit";
+import { compileRequestValidator, type RequestValidator } from "@headworks/contract-kit/server";
+import { ApiError, type ErrorDetail, validationError } from "./api-error.ts";
 import { authorize, type Identify } from "./gate.ts";
-import { announcesBody, mediaType, readJsonBody, refuseCoding } from "./read-body.ts";
-import type { BodySource } from "./read-body.ts";
+import { announcesBody, type BodySource, mediaType, readJsonBody, refuseCoding } from "./read-body.ts";
 
-/** A handler with its types erased, for the table of all slices. */
+/** A handler with erased types, for the table of all slices. */
 export type AnyHandler = (input: {
   params: unknown;
   query: unknown;
@@ -17,7 +13,7 @@ export type AnyHandler = (input: {
   signal: AbortSignal;
 }) => unknown;
 
-/** One request as the HTTP library gives it. */
+/** A request as the HTTP library provides it. */
 export interface BoundRequest {
   readonly params: Readonly<Record<string, string>>;
   /** Text after the question mark, without it. */
@@ -40,8 +36,8 @@ interface Result {
 }
 
 /**
- * One operation and its handler as a function from request to answer: who may call, parsing, validation, the handler,
- * serialization, in this order. Throws ApiError for refusals.
+ * Binds an operation to its handler: authorizes, parses, validates, calls the handler and serializes, in this order.
+ * @throws ApiError for refusals
  */
 export function bindOperation(
   operation: Operation,
@@ -70,13 +66,13 @@ function checkedValues(
   given: Parameters<RequestValidator>[0],
 ): Parameters<RequestValidator>[0] {
   const { issues, values } = validate(given);
-  // No thing has an id of another form, so that the id is unknown, not invalid.
+  // Nothing has an id of another form, so the id is unknown rather than invalid.
   if (issues.some(({ path }) => path === "params/id")) throw new ApiError("NOT_FOUND", "Nothing has this id");
   if (issues.length > 0) throw validationError(issues);
   return values;
 }
 
-/** Query parameters by name. A repeated one is refused: two readers could take different ones for the meant one. */
+/** Query parameters by name. A repeated one is refused as ambiguous. */
 export function parseSearch(search: string): Record<string, string> {
   const repeated: ErrorDetail[] = [];
   const entries = new Map<string, string>();
@@ -109,7 +105,7 @@ async function readBody(operation: Operation, source: BodySource): Promise<unkno
   return undefined;
 }
 
-/** Operations without a body accept `{}`, which many clients send; anything in it is a misunderstanding. */
+/** Operations without a body accept `{}`, which many clients send, but no properties. */
 function refuseBody(body: unknown): void {
   if (typeof body !== "object" || body === null || Array.isArray(body)) {
     throw validationError([{ path: "body", message: "this operation takes no body" }]);
@@ -124,7 +120,7 @@ function serialize(operation: Operation, result: Result): BoundResponse {
   const declared = operation.responses[result.status];
   if (declared === undefined) {
     throw new TypeError(
-      `${operation.method} ${operation.path} answered ${result.status}, which its contract does not list`,
+      `${operation.method} ${operation.path} responded ${result.status}, which its contract does not list`,
     );
   }
   const headers = { ...countOf(operation, result.body), ...lowerCased(result.headers ?? {}) };
@@ -148,12 +144,12 @@ function countOf({ responseFields }: Operation, body: unknown): Record<string, s
   return { "x-total-count": String(body.length) };
 }
 
-/** A field of ours that nobody can read about is a mistake, as a status is. */
+/** An undocumented `X-` field is a bug, like an undocumented status. */
 function refuseUndeclared({ method, path, responseFields = {} }: Operation, headers: BoundResponse["headers"]): void {
   const known = new Set(["x-content-type-options", ...Object.keys(responseFields).map((name) => name.toLowerCase())]);
   const unknown = Object.keys(headers).find((name) => name.startsWith("x-") && !known.has(name));
   if (unknown !== undefined) {
-    throw new TypeError(`${method} ${path} answered with ${unknown}, which its contract does not list`);
+    throw new TypeError(`${method} ${path} responded with ${unknown}, which its contract does not list`);
   }
 }
 

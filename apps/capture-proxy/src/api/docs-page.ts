@@ -38,7 +38,7 @@ export function renderApiDocs(operations: AnyOperations, info: DocsInfo): string
 <nav aria-label="Operations"><strong>${escape(info.title)} API ${escape(info.version)}</strong>
 <p><a href="${escape(info.prefix)}/openapi.json">OpenAPI document</a></p>${contents}</nav>
 <main><h1>${escape(info.title)} API</h1><p>${prose(info.description)}</p>
-<p>Every answer that is not a success is <code>{"error", "code"}</code>, for a bad request with <code>details</code>: each field and what is wrong with it.</p>
+<p>Every error response is <code>{"error", "code"}</code>, for a bad request with <code>details</code>: each field and its problem.</p>
 ${sections}</main>
 </body>
 </html>

@@ -18,7 +18,7 @@ import {
   type QueryRecord,
 } from "@headworks/query-language";
 
-/** A compiled subscription filter, or the sentence that tells the client why there is none. */
+/** A compiled subscription filter, or a sentence with the reason for its refusal. */
 type EventFilter =
   | { readonly kind: "all" }
   | {
@@ -30,8 +30,8 @@ type EventFilter =
   | { readonly kind: "refused"; readonly message: string };
 
 /**
- * Compiles what a client subscribes to. Live rows carry no header fields, bodies, notes or messages of streams, so a
- * filter that needs those is refused; `search` looks at the URL.
+ * Compiles a subscription filter. Live rows have no header fields, bodies, notes or stream messages, so a filter that
+ * needs those is refused; `search` applies to the URL.
  */
 export function compileEventFilter(filter: SubscribeFilter | null | undefined, nowMs: number): EventFilter {
   const terms: Query[] = [];
@@ -57,7 +57,7 @@ export function compileEventFilter(filter: SubscribeFilter | null | undefined, n
     return { kind: "refused", message: `Live rows carry no ${missing}; this filter cannot be applied to them` };
   }
   const text = formatQuery(query);
-  // Written out, parts that are each within their limits may exceed that of one query.
+  // Parts within their own limits may together exceed the limit of one query.
   const whole = parseQuery(text);
   if (!whole.ok) return { kind: "refused", message: whole.error.message };
   const predicate = compileQuery(query, { nowMs });
@@ -70,7 +70,7 @@ function given(text: string | null | undefined): boolean {
 
 function missingMaterial(query: Query): string | undefined {
   const { headFields, requestBody, responseBody, streams } = needs(query);
-  // Messages may come after the row that was left out for want of them, and are stored only later.
+  // Messages may arrive after their row was filtered out, and are stored later.
   if (streams) return "messages and no outcome of streams";
   if (requestBody || responseBody) return "bodies";
   if (headFields) return "header fields";
@@ -146,12 +146,12 @@ function portOf({ url, scheme }: TrafficSnapshot): number {
   return port === undefined ? (DEFAULT_PORTS[scheme] ?? 0) : Number(port);
 }
 
-/** A client whose unsent bytes exceed this is behind: it gets nothing more until it has caught up. */
+/** A client with more unsent bytes is behind: it receives nothing until they are sent. */
 const BEHIND_BYTES = 4 * 1024 * 1024;
-/** With more events than this waiting for its first rows, a client gets none of them and starts again after the rows. */
+/** If more events than this arrive before its first rows, a client receives none of them and starts again. */
 const MAX_HELD_EVENTS = 10_000;
 
-/** One flush: events, and what is shared by all clients that see all of them. */
+/** The events of one flush, and the encodings shared by all unfiltered clients. */
 export interface Flush {
   readonly events: readonly TrafficEvent[];
   /** The JSON text of the event's message at an index, made at most once. */
@@ -162,7 +162,7 @@ export interface Flush {
   readonly batch: () => Buffer;
 }
 
-/** The newest rows of the store that a filter finds, newest first; the signal tells that nobody waits for them any more. */
+/** The newest stored rows that match, newest first. The signal aborts when the client is gone. */
 export type LatestRows = (
   limit: number,
   filter: TrafficFilter,
@@ -172,11 +172,11 @@ export type LatestRows = (
 export interface ClientParts {
   readonly id: string;
   readonly webSocket: WebSocket;
-  /** The connection below, for writing frames that were encoded once for everybody. */
+  /** The connection below `webSocket`, for frames that were encoded once for all clients. */
   readonly socket: Duplex;
-  /** The client asked for `?batch=1`. */
+  /** From `?batch=1`. */
   readonly isBatched: boolean;
-  /** What it wants to see until it subscribes to something else. */
+  /** The filter until the first Subscribe. */
   readonly filter: EventFilter;
   readonly latestRows: LatestRows;
   readonly nowMs: () => number;
@@ -185,11 +185,11 @@ export interface ClientParts {
 
 export const INITIAL_ROWS = 100;
 
-/** One connection on `/ws`: what it wants to see, and how far behind it is. */
+/** One connection on `/ws`: its subscription and its backlog. */
 export class EventClient {
   readonly id: string;
   readonly webSocket: WebSocket;
-  /** Answered the last heartbeat. */
+  /** A pong arrived since the last heartbeat. */
   isAlive = true;
   isSubscribed = true;
   channels: ReadonlySet<string> = new Set();
@@ -240,7 +240,7 @@ export class EventClient {
     return this.#parts.isBatched;
   }
 
-  /** Takes frames of streams, encoded for it; `missed` more were left out for everybody. */
+  /** Delivers encoded frames of streams; `missed` more were dropped for all clients. */
   deliverFrames(bytes: Buffer, count: number, missed: number): void {
     if (this.#unsentBytes() > BEHIND_BYTES) this.#isBehind = true;
     if (this.#isBehind) {
@@ -251,7 +251,7 @@ export class EventClient {
     if (missed > 0) this.send({ type: "Resync", data: { missed, channel: "frames" } });
   }
 
-  /** Sends the latest rows; a request while one is under way is served once more after it. */
+  /** Sends the latest rows. A call while rows are being fetched is served after them. */
   sendInitialRows(limit: number): void {
     if (this.#held !== undefined) {
       this.#wantedRows = limit;
@@ -269,7 +269,7 @@ export class EventClient {
     );
   }
 
-  /** Takes a flush: sends it, holds it back, or counts it as missed. */
+  /** Sends a flush, holds it back, or counts it as missed. */
   deliver(flush: Flush): void {
     if (!this.isSubscribed) return;
     if (this.#held !== undefined) return hold(this.#held, flush);
@@ -294,7 +294,7 @@ export class EventClient {
       filter = this.#filter;
       const q = queryOf(filter);
       rows = limit === 0 ? [] : await this.#parts.latestRows(limit, q === undefined ? {} : { q }, this.#gone.signal);
-      // Whoever subscribed to something else meanwhile wants rows of that. Who only says the same again has them.
+      // The filter may have changed meanwhile; subscribing to the same one again does not count.
     } while (queryOf(filter) !== queryOf(this.#filter));
     if (filter.kind === "some") {
       for (const { id, state } of rows) if (state === "pending") this.#shownPending.add(id);
@@ -316,7 +316,7 @@ export class EventClient {
     if (wanted !== undefined) this.sendInitialRows(wanted);
   }
 
-  /** A client that was behind and has taken everything starts again from the latest rows. */
+  /** All bytes are sent: a client that was behind starts again from the latest rows. */
   #catchUp(): void {
     if (!this.#isBehind) return;
     this.#isBehind = false;
@@ -365,11 +365,11 @@ export class EventClient {
   }
 }
 
-/** Flushes that arrive while initial rows are fetched wait here, so that the rows come first. */
+/** Flushes held back while initial rows are fetched, so that the rows come first. */
 interface HeldFlushes {
-  /** None once there were too many: what was left of them would have gaps. */
+  /** Emptied once there are too many, since the rest would have gaps. */
   flushes: Flush[];
-  /** Of all that arrived. */
+  /** Includes dropped flushes. */
   eventCount: number;
 }
 
@@ -387,8 +387,8 @@ function queryOf(filter: EventFilter): string | undefined {
 const EMPTY = Buffer.alloc(0);
 
 /**
- * Encodes texts as unfragmented, unmasked WebSocket text frames (RFC 6455 section 5.2), one after the other in one
- * buffer. The bytes are the same for every client, so that they are made once and written to each socket as they are.
+ * Encodes texts as unfragmented, unmasked WebSocket text frames (RFC 6455, 5.2) in one buffer. The bytes are the same
+ * for all clients, so one encoding is written to every socket.
  */
 export function textFrames(texts: readonly string[]): Buffer {
   let sizeBytes = 0;

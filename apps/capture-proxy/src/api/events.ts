@@ -32,33 +32,17 @@ import {
 import { SECURITY_FIELDS } from "./gate.ts";
 import { errorResponse, type ErrorResponse, rawResponse, refusalResponse } from "./respond-error.ts";
 
-/** Twenty flushes a second: below what an eye notices, and each costs one write for each client. */
+/** Twenty flushes a second are below what users notice; each costs one write per client. */
 const FLUSH_MS = 50;
 const HEARTBEAT_MS = 30_000;
 const MAX_MESSAGE_BYTES = 65_536;
 const MAX_CLIENTS = 64;
 
-export interface EventHubOptions {
+interface EventHubOptions {
   readonly clock: Clock;
   readonly latestRows: LatestRows;
   readonly log: { warn(facts: object, message: string): void };
   readonly maxClients?: number;
-}
-
-/** Everybody who listens on `/ws`, as the place where slices report events. */
-export interface EventHub extends EventSink {
-  /** Completes a WebSocket handshake that passed the gate; gives the refusal when it cannot. */
-  accept(request: IncomingMessage, socket: Duplex, head: Buffer): ErrorResponse | undefined;
-  readonly clientCount: number;
-  /** To be called with each frame of a stream. */
-  readonly frame: FrameListener;
-  /** Tells clients that the service goes away and ends their connections. */
-  close(): void;
-}
-
-/** Creates the hub; nothing runs until somebody listens. */
-export function createEventHub(options: EventHubOptions): EventHub {
-  return new Hub(options);
 }
 
 const validateMessage = compileValueValidator(ClientMessage, "message");
@@ -67,7 +51,8 @@ const validateParameters = compileValueValidator(
   "query",
 );
 
-class Hub implements EventHub {
+/** Distributes the events of slices to the clients on `/ws`. Nothing runs until one connects. */
+export class EventHub implements EventSink {
   readonly #options: EventHubOptions;
   readonly #server = new WebSocketServer({
     noServer: true,
@@ -91,6 +76,7 @@ class Hub implements EventHub {
     });
   }
 
+  /** Called with each frame of a stream. */
   get frame(): FrameListener {
     return this.#frames.add;
   }
@@ -118,20 +104,21 @@ class Hub implements EventHub {
 
   async task<T extends TaskResult>(start: TaskStart, run: RunTask<T>): Promise<T> {
     let progress = progressOf(start);
-    const tell = (change: Partial<TaskProgress>): void => {
+    const report = (change: Partial<TaskProgress>): void => {
       progress = { ...progress, ...change };
       this.#announce("tasks", { type: "Task", data: progress });
     };
     try {
-      const result = await run(({ bytes, entries }) => tell({ bytes, entries }));
-      tell({ done: true, entries: "completed" in result ? result.completed : result.imported_count });
+      const result = await run(({ bytes, entries }) => report({ bytes, entries }));
+      report({ done: true, entries: "completed" in result ? result.completed : result.imported_count });
       return result;
     } catch (error) {
-      tell({ done: true, error: errorResponse(error).body.error });
+      report({ done: true, error: errorResponse(error).body.error });
       throw error;
     }
   }
 
+  /** Completes a WebSocket handshake that passed the gate; returns the refusal if it cannot. */
   accept(request: IncomingMessage, socket: Duplex, head: Buffer): ErrorResponse | undefined {
     if (this.#isClosed) return refusalResponse("SERVICE_UNAVAILABLE", "The service is stopping");
     if (this.#clients.size >= (this.#options.maxClients ?? MAX_CLIENTS)) {
@@ -147,6 +134,7 @@ class Hub implements EventHub {
     return undefined;
   }
 
+  /** Announces the shutdown to clients and ends their connections. */
   close(): void {
     this.#isClosed = true;
     this.#stopHeartbeat?.();
@@ -165,7 +153,7 @@ class Hub implements EventHub {
       latestRows: this.#options.latestRows,
       nowMs: () => this.#options.clock.now(),
       onFailure: (error) =>
-        this.#options.log.warn({ err: error }, "the latest rows could not be read for a live client"),
+        this.#options.log.warn({ err: error }, "The latest rows could not be read for a live client"),
     });
     this.#clients.add(client);
     this.#stopHeartbeat ??= this.#options.clock.every(HEARTBEAT_MS, () => this.#heartbeat());
@@ -253,12 +241,12 @@ function progressOf({ id, kind, contentLength, totalEntries }: TaskStart): TaskP
   };
 }
 
-/** What a client asked for in the address. */
+/** Options from the address of the WebSocket. */
 type ClientOptions = Pick<ClientParts, "isBatched" | "filter">;
 
 /**
- * A filter in the address holds from the first event on; one sent with Subscribe cannot. Throws 400 for parameters that
- * are unknown or repeated, as operations do.
+ * A filter in the address applies from the first event on, which one sent with Subscribe cannot.
+ * @throws ApiError 400 for unknown or repeated parameters, like operations
  */
 function clientOptionsOf(url: string, nowMs: number): ClientOptions {
   const query = parseSearch(url.split("?").slice(1).join("?"));
@@ -270,7 +258,7 @@ function clientOptionsOf(url: string, nowMs: number): ClientOptions {
   return { isBatched: batch === "1", filter: compiled };
 }
 
-/** Everything that several clients need is made on first use and kept. */
+/** Encodings shared by clients are computed on first use and kept. */
 function createFlush(events: readonly TrafficEvent[]): Flush {
   const texts: string[] = [];
   const text = (index: number): string =>
@@ -286,7 +274,7 @@ function createFlush(events: readonly TrafficEvent[]): Flush {
   };
 }
 
-/** A message of the contract, or the sentence that tells the client what is wrong. */
+/** A message of the contract, or a sentence with the error. */
 function parseMessage(text: string): ClientMessage | string {
   let value: unknown;
   try {
@@ -300,41 +288,41 @@ function parseMessage(text: string): ClientMessage | string {
 }
 
 /**
- * What a window of events comes to: one event for each entry (the first kind with the latest row), nothing of entries
- * deleted or cleared in the same window, only the last count. Order is that of each entry's first event.
+ * Coalesces the events of one flush: one event per entry (the first kind with the latest row), none for entries deleted
+ * or cleared in the same flush, and only the last count, in the order of each entry's first event.
  */
 export function coalesce(events: readonly TrafficEvent[]): readonly TrafficEvent[] {
   const result: (TrafficEvent | undefined)[] = [];
-  const places = new Map<string, number>();
-  let countPlace = -1;
+  const indexes = new Map<string, number>();
+  let countIndex = -1;
   for (const event of events) {
     switch (event.type) {
       case "Added":
       case "Updated": {
-        const place = places.get(event.data.id);
-        const first = place === undefined ? undefined : result[place];
-        if (place === undefined || first === undefined) {
-          places.set(event.data.id, result.length);
+        const index = indexes.get(event.data.id);
+        const first = index === undefined ? undefined : result[index];
+        if (index === undefined || first === undefined) {
+          indexes.set(event.data.id, result.length);
           result.push(event);
         } else {
-          result[place] = { type: first.type, data: event.data } as { type: "Added"; data: TrafficSnapshot };
+          result[index] = { type: first.type, data: event.data } as { type: "Added"; data: TrafficSnapshot };
         }
         break;
       }
       case "Deleted":
-        for (const id of event.data) drop(id, places, result);
+        for (const id of event.data) drop(id, indexes, result);
         result.push(event);
         break;
       case "Cleared":
-        // What came before is gone on the client too; only other sessions' entries could differ, and they are not shown.
+        // The client drops its rows too; entries of other sessions are not shown.
         result.fill(undefined);
-        places.clear();
-        countPlace = -1;
+        indexes.clear();
+        countIndex = -1;
         result.push(event);
         break;
       case "CountUpdate":
-        if (countPlace >= 0) result[countPlace] = undefined;
-        countPlace = result.length;
+        if (countIndex >= 0) result[countIndex] = undefined;
+        countIndex = result.length;
         result.push(event);
         break;
     }
@@ -342,24 +330,22 @@ export function coalesce(events: readonly TrafficEvent[]): readonly TrafficEvent
   return result.filter((event) => event !== undefined);
 }
 
-function drop(id: string, places: Map<string, number>, result: (TrafficEvent | undefined)[]): void {
-  const place = places.get(id);
-  if (place === undefined) return;
-  result[place] = undefined;
-  places.delete(id);
+function drop(id: string, indexes: Map<string, number>, result: (TrafficEvent | undefined)[]): void {
+  const index = indexes.get(id);
+  if (index === undefined) return;
+  result[index] = undefined;
+  indexes.delete(id);
 }
 
-/** Twenty flushes a second, as for traffic. */
-const FRAME_FLUSH_MS = 50;
-/** Frames of one flush; a screen shows a few dozen, and the rest can be read from the store. */
+/** Maximum number of frames per flush; a screen shows a few dozen, and the store has the rest. */
 const MAX_FRAMES = 4000;
-/** Bytes of payload that wait for one flush: they are held in memory until then. */
+/** Maximum number of payload bytes held in memory for one flush. */
 const MAX_BYTES = 16_777_216;
 const SHOWN_CHARACTERS = 1000;
 /** A character takes at most four bytes. */
 const SHOWN_BYTES = SHOWN_CHARACTERS * 4;
 
-/** Tells live clients of the frames of streams, to those who asked for them and as fast as they take them. */
+/** Delivers frames of streams to the clients that subscribed to them, as fast as each one reads. */
 class FrameFeed {
   readonly #clock: Clock;
   readonly #clients: ReadonlySet<EventClient>;
@@ -374,7 +360,7 @@ class FrameFeed {
     this.#clients = clients;
   }
 
-  /** Clients came, went, or asked for something else. */
+  /** Called when clients connect, disconnect or change their subscriptions. */
   countListeners(): void {
     this.#isWatched = [...this.#clients].some((client) => client.channels.has("frames"));
     if (!this.#isWatched) this.#take();
@@ -385,7 +371,7 @@ class FrameFeed {
     if (!this.#isWatched) return;
     if (!this.#isArmed) {
       this.#isArmed = true;
-      this.#clock.after(FRAME_FLUSH_MS, () => this.#flush());
+      this.#clock.after(FLUSH_MS, () => this.#flush());
     }
     if (this.#queue.length >= MAX_FRAMES || this.#queuedBytes >= MAX_BYTES) {
       this.#missed += 1;
@@ -443,7 +429,7 @@ function messageOf(
   };
 }
 
-/** null: the payload is not for reading. */
+/** The beginning of a text payload; null for binary ones. */
 function shownText(frame: FrameRecord): string | null {
   if (frame.type === "close") return closeText(frame.payload);
   if (frame.type === "binary" || frame.type === "message") return null;

@@ -9,7 +9,7 @@ import {
   parseHostPort,
 } from "@headworks/host-patterns";
 
-/** What the gate looks at. Everything in it was sent by the other side except `localAddress`. */
+/** The input of the gate, sent by the client except for `localAddress`. */
 export interface GateRequest {
   readonly method: string;
   /** Request target as sent. */
@@ -17,17 +17,17 @@ export interface GateRequest {
   /** Every Host field of the request. */
   readonly hosts: readonly string[];
   readonly origin: string | undefined;
-  /** `X-Forwarded-Proto` as sent: a page of another site cannot add it without a preflight, which is refused. */
+  /** `X-Forwarded-Proto` as sent. Another site's page cannot add it without a preflight, which is refused. */
   readonly forwardedProto: string | undefined;
   readonly secFetchSite: string | undefined;
   readonly secFetchMode: string | undefined;
-  /** True for a WebSocket handshake. */
+  /** A WebSocket handshake. */
   readonly isUpgrade: boolean;
-  /** The address of this machine that the connection was made to. */
+  /** This machine's end of the connection. */
   readonly localAddress: string | undefined;
 }
 
-/** Names by which the service may be addressed besides loopback and the address of the connection. */
+/** Allowed Host names besides loopback and the address of the connection. */
 export interface AllowedHosts {
   /** `api_host` as configured. */
   readonly boundHost: string;
@@ -45,12 +45,12 @@ type GateDecision =
 
 const PASS: GateDecision = { kind: "pass" };
 
-/** Decides before anything else looks at a request whether it may come from where it comes from. Pure. */
+/** Decides whether a request may come from its source, before anything else reads it. Pure. */
 export type Gate = (request: GateRequest) => GateDecision;
 
 /**
- * Two checks against web pages in the user's browser, which can reach loopback but cannot choose these fields freely:
- * the Host must be one of ours (a rebound name is not), and the request must come from our own pages or from no page.
+ * Protects against web pages in the user's browser, which can reach loopback but cannot set these fields: the Host must
+ * be ours (against DNS rebinding), and the request must come from our own pages or from no page.
  */
 export function compileGate(allowed: AllowedHosts): Gate {
   const names = compileHostPatterns(allowed.allowedApiHosts, "focus");
@@ -88,13 +88,13 @@ function isCrossSite(request: GateRequest, host: string): boolean {
   return !isPageVisit(request);
 }
 
-/** The listener speaks plain HTTP; behind a proxy that terminates TLS, and says so, the page's scheme is https. */
+/** The listener uses plain HTTP; behind a proxy that terminates TLS, the page's scheme is https. */
 function isOwnOrigin({ origin, forwardedProto }: GateRequest, host: string): boolean {
   const scheme = forwardedProto?.toLowerCase() === "https" ? "https" : "http";
   return origin?.toLowerCase() === `${scheme}://${host.toLowerCase()}`;
 }
 
-/** Following a link to the UI is harmless: the page runs in its own origin and the linking site reads nothing. */
+/** A link to the UI is harmless: the page has its own origin, and the linking site cannot read it. */
 function isPageVisit(request: GateRequest): boolean {
   const isRead = request.method === "GET" || request.method === "HEAD";
   if (!isRead || request.isUpgrade || request.secFetchMode !== "navigate" || request.origin !== undefined) return false;
@@ -107,7 +107,7 @@ export function pathOf(target: string): string {
   return end === -1 ? target : target.slice(0, end);
 }
 
-/** API paths in every spelling that some layer could take for one: the UI's documents are never served there. */
+/** API paths in every spelling that some layer may accept; the UI's documents are never served there. */
 export function isApiPath(path: string): boolean {
   return /^\/+(?:api|ws|metrics|health)(?:[/.;]|$)/i.test(decodedOnce(path));
 }
@@ -122,7 +122,7 @@ function isSameAddress(name: string, localAddress: string): boolean {
   return left !== undefined && right !== undefined && left.value === right.value;
 }
 
-/** Header fields of every response, refusals included. */
+/** Header fields of all responses, including refusals. */
 export const SECURITY_FIELDS: Readonly<Record<string, string>> = {
   "Content-Security-Policy": [
     "default-src 'none'",
@@ -154,17 +154,17 @@ export interface Principal {
   readonly scopes: readonly string[];
 }
 
-/** Gives the caller of a request, or undefined when it shows no credentials. Throws ApiError for bad ones. */
+/** Returns the caller, or undefined without credentials. Throws ApiError for invalid ones. */
 export type Identify = (
   headers: Readonly<Record<string, string | string[] | undefined>>,
 ) => Promise<Principal | undefined> | Principal | undefined;
 
-/** The caller of every request while authentication is off. */
+/** The caller of all requests if authentication is off. */
 export const LOCAL_ADMIN: Principal = { name: "local", scopes: ["*:*"] };
 
 type Authorization = "allowed" | "unauthenticated" | "forbidden";
 
-/** Whether a caller may run an operation, from the operation's `access` and the caller's scopes alone. */
+/** Whether a caller may run an operation: compares its `access` with the caller's scopes. */
 export function authorize(access: Access, principal: Principal | undefined): Authorization {
   if (access === "public") return "allowed";
   if (principal === undefined) return "unauthenticated";
@@ -182,8 +182,8 @@ function covers(scope: string, resource: string, permission: string): boolean {
 }
 
 /**
- * Why an API on this address must not start, or undefined when it may: without authentication everybody who
- * reaches the address reads the captured passwords. `isInsecureAllowed` is `--insecure-api`.
+ * The reason why an API on this address must not start: without authentication, everyone who reaches the address can
+ * read captured passwords. `isInsecureAllowed` is `--insecure-api`.
  */
 export function apiExposureProblem(options: {
   readonly apiHost: string;
@@ -192,5 +192,5 @@ export function apiExposureProblem(options: {
 }): string | undefined {
   const { apiHost, isAuthenticated, isInsecureAllowed } = options;
   if (isAuthenticated || isInsecureAllowed || apiHost === "localhost" || isLoopback(apiHost)) return undefined;
-  return `The API would be open to everybody who can reach ${apiHost}: bind it to 127.0.0.1 (--api-host), or pass --insecure-api if the network is trusted`;
+  return `Everyone who can reach ${apiHost} could use the API: bind it to 127.0.0.1 (--api-host), or pass --insecure-api if the network is trusted`;
 }

@@ -9,29 +9,29 @@ import { errorResponse, type ErrorResponse, rawResponse, refusalResponse } from 
 
 export interface GatedServerParts {
   readonly gate: Gate;
-  /** Takes the requests that pass. */
+  /** Handles requests that pass the gate. */
   readonly handler: (request: IncomingMessage, response: ServerResponse) => void;
   readonly events: Pick<EventHub, "accept">;
   readonly identify: Identify;
 }
 
-/** What a live client sees is traffic. */
+/** Permission for live events. */
 const LIVE_ACCESS = "traffic:read";
 const LIVE_PATHS = new Set(["/ws", "/api/ws"]);
-/** Lists of ids stand in the target, up to 400,000 characters of them. */
+/** Targets may contain lists of ids, up to 400,000 characters. */
 export const MAX_TARGET_BYTES = 458_752;
-/** Names and values of all fields of a request together. */
+/** Maximum total size of all names and values of a request. */
 const MAX_FIELDS_BYTES = 65_536;
 
 /**
- * The HTTP server with the gate before everything else, so that no route, error path or upgrade can be reached around
- * it, and with the security fields on every answer.
+ * The HTTP server with the gate in front of every route, error path and upgrade, and the security fields on every
+ * response.
  */
 export function createGatedServer({ gate, handler, events, identify }: GatedServerParts): Server {
   const server = createServer(
     {
       maxHeaderSize: MAX_TARGET_BYTES + MAX_FIELDS_BYTES,
-      // Offers of other protocols, such as h2c, are ignored (RFC 9110 section 7.8).
+      // Offers of other protocols, such as h2c, are ignored (RFC 9110, 7.8).
       shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === "websocket",
       // Node's own refusal has neither body nor fields; the gate refuses a request without Host anyway.
       requireHostHeader: false,
@@ -53,7 +53,7 @@ export function createGatedServer({ gate, handler, events, identify }: GatedServ
   // By default Node silently drops all fields after the first 1,000; here their bytes are limited instead.
   server.maxHeadersCount = 0;
   server.on("upgrade", (request, socket, head) => {
-    // A reset while the handshake is decided must not end the process.
+    // A reset during an asynchronous decision must not end the process.
     socket.on("error", () => socket.destroy());
     if (hasLargeFields(request)) return refuse(socket, FIELDS_TOO_LARGE);
     const decision = gate(gateRequest(request, true));
@@ -84,7 +84,7 @@ export function createGatedServer({ gate, handler, events, identify }: GatedServ
   return server;
 }
 
-/** RFC 9110 section 15.5.22: it names the protocol to change to. */
+/** A 426 names the required protocol (RFC 9110, 15.5.22). */
 const UPGRADE_REQUIRED: ErrorResponse = {
   ...refusalResponse("BAD_REQUEST", "This address is for WebSocket clients"),
   status: 426,
@@ -148,14 +148,14 @@ function writeResponse(request: IncomingMessage, response: ServerResponse, refus
   void discardRest(request).then(() => response.end());
 }
 
-/** What is sent behind an answer is read for so long, and so much of it. */
+/** Limits for discarding a request body after an early response. */
 const DISCARD_MS = 10_000;
 const MAX_DISCARDED_BYTES = 268_435_456;
 
 /**
- * Reads what is left of a request that was answered early, and forgets it: many clients send all of a body before they
- * look for an answer, and closing the connection meanwhile would take the answer away from them. Resolves when the
- * body has ended or the client is gone; one that goes on for too long is cut off.
+ * Reads and discards the rest of a request after an early response: many clients send the whole body before they read,
+ * and closing the connection would discard the response. Resolves when the body ended or the client disconnected; a
+ * body that exceeds the limits is cut off.
  */
 export async function discardRest(request: IncomingMessage, maxBytes = MAX_DISCARDED_BYTES): Promise<void> {
   if (!announcesBody(request) || request.readableEnded || request.destroyed) return;
@@ -173,13 +173,13 @@ export async function discardRest(request: IncomingMessage, maxBytes = MAX_DISCA
   if (!request.complete) request.destroy();
 }
 
-/** The body of an early response: sent at once, ended when the request's body has ended too. */
+/** The body of an early response: sent at once, ended after the request's body. */
 export async function* beforeRest(text: string, request: IncomingMessage): AsyncGenerator<string> {
   yield text;
   await discardRest(request);
 }
 
-/** The request's body; who stops reading it leaves the connection whole, which carries the answer. */
+/** The request's body. Aborting the iteration does not destroy the connection, which carries the response. */
 export function bodyOf(request: IncomingMessage): {
   readonly headers: IncomingMessage["headers"];
   [Symbol.asyncIterator](): AsyncIterator<Uint8Array>;

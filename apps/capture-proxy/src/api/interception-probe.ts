@@ -1,9 +1,8 @@
 import { once } from "node:events";
-import { request as httpRequest } from "node:http";
-import type { IncomingMessage } from "node:http";
+import { type IncomingMessage, request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";
 
-/** One step and what came of it. */
+/** One step and its outcome. */
 export interface ProbeStep {
   readonly name: string;
   readonly ok: boolean;
@@ -21,7 +20,7 @@ export interface ProbeRequest {
 
 type Socket = IncomingMessage["socket"];
 
-/** What the socket of an HTTPS request knows besides. */
+/** The TLS methods of an HTTPS request's socket. */
 interface SecureSocket {
   getProtocol(): string | null;
   getPeerCertificate(): { readonly issuer: { readonly CN?: string | string[] } };
@@ -31,8 +30,8 @@ const TIMEOUT_MS = 5000;
 const MAX_BODY_BYTES = 65_536;
 
 /**
- * Does what a browser does with an HTTPS address behind a proxy, and says how far it came: connect, open a tunnel, TLS
- * with a certificate of the given CA, request. Gives the steps up to the first that failed; never rejects.
+ * Requests an HTTPS address through the proxy like a browser: connect, open a tunnel, TLS with a certificate of the given
+ * CA, request. Returns the steps up to the first failure; never rejects.
  */
 export async function probeInterception(request: ProbeRequest): Promise<ProbeStep[]> {
   const signal = AbortSignal.any([request.signal, AbortSignal.timeout(TIMEOUT_MS)]);
@@ -49,17 +48,17 @@ export async function probeInterception(request: ProbeRequest): Promise<ProbeSte
       passed(detail, "Open a tunnel"),
     );
     socket.on("error", () => undefined);
-    passed(`CONNECT ${target.hostname}:443 was accepted`, "Make TLS with a certificate of this CA");
+    passed(`CONNECT ${target.hostname}:443 was accepted`, "TLS with a certificate of this CA");
     const status = await fetchThrough(socket, target, request.caPem, signal, (detail) =>
       passed(detail, "Get a response"),
     );
-    if (status !== 200) throw new Error(`The answer had status ${status}`);
-    passed("The answer had status 200", "");
+    if (status !== 200) throw new Error(`The response has status ${status}`);
+    passed("The response has status 200", "");
   } catch (error) {
     steps.push({
       name: current,
       ok: false,
-      detail: signal.aborted ? `Nothing happened for ${TIMEOUT_MS} ms` : sentence(error),
+      detail: signal.aborted ? `No response within ${TIMEOUT_MS} ms` : sentence(error),
     });
   } finally {
     socket?.destroy();
@@ -83,15 +82,15 @@ async function openTunnel(
     signal,
   });
   outgoing.once("socket", (socket) => socket.once("connect", () => onConnected(`Connected to ${proxy.host}`)));
-  // An abort also ends what is no longer waited for; without a listener that would end the process.
+  // An abort also fails requests that are no longer awaited; without a listener that would end the process.
   outgoing.on("error", () => undefined);
-  const answered = Promise.race([once(outgoing, "connect", { signal }), once(outgoing, "response", { signal })]);
+  const received = Promise.race([once(outgoing, "connect", { signal }), once(outgoing, "response", { signal })]);
   outgoing.end();
-  const [response, socket] = (await answered) as [IncomingMessage, Socket | undefined];
+  const [response, socket] = (await received) as [IncomingMessage, Socket | undefined];
   if (response.statusCode === 200 && socket !== undefined) return socket;
   response.resume();
   outgoing.destroy();
-  throw new Error(`The proxy answered CONNECT with status ${response.statusCode}`);
+  throw new Error(`The proxy responded to CONNECT with status ${response.statusCode}`);
 }
 
 async function fetchThrough(
@@ -112,9 +111,9 @@ async function fetchThrough(
     });
   });
   outgoing.on("error", () => undefined);
-  const answered = once(outgoing, "response", { signal });
+  const received = once(outgoing, "response", { signal });
   outgoing.end();
-  const [response] = (await answered) as [IncomingMessage];
+  const [response] = (await received) as [IncomingMessage];
   let sizeBytes = 0;
   for await (const piece of response) {
     sizeBytes += (piece as Buffer).length;

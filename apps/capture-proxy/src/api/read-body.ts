@@ -2,10 +2,9 @@ import { readJson } from "@headworks/json";
 import { unicodeIssue } from "@headworks/contract-kit/server";
 import { ApiError, validationError } from "./api-error.ts";
 
-/** JSON bodies above this many bytes are refused; uploads have no limit. */
+/** Maximum size of JSON bodies; uploads have no limit. */
 const JSON_BODY_LIMIT_BYTES = 10 * 1024 * 1024;
 
-/** The parts of an incoming message that reading a body needs. */
 export interface BodySource extends AsyncIterable<Uint8Array> {
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
 }
@@ -17,15 +16,15 @@ export function announcesBody(source: BodySource): boolean {
   return length !== undefined && length !== "0";
 }
 
-/** The media type of the message in lower case without parameters, undefined when absent. */
+/** The media type in lower case, without parameters. */
 export function mediaType(source: BodySource): string | undefined {
   return text(source.headers["content-type"])?.split(";", 1)[0]?.trim().toLowerCase();
 }
 
 /**
- * Reads and parses a JSON body, numbers with their digits; undefined when there is none. Throws ApiError: 415 for another media type or coding,
- * 413 above the limit (as soon as that is known), 400 for bytes that are not UTF-8 or not JSON, and
- * for texts with half of a surrogate pair.
+ * Reads and parses a JSON body, preserving the digits of numbers; undefined without a body.
+ * @throws ApiError 415 for another media type or coding, 413 above the limit, 400 for invalid UTF-8 or JSON, or for lone
+ * surrogates
  */
 export async function readJsonBody(source: BodySource, limitBytes: number = JSON_BODY_LIMIT_BYTES): Promise<unknown> {
   if (!announcesBody(source)) return undefined;
@@ -41,7 +40,7 @@ export async function readJsonBody(source: BodySource, limitBytes: number = JSON
   return sizeBytes === 0 ? undefined : parseJson(Buffer.concat(pieces, sizeBytes));
 }
 
-/** Throws 415 unless the body is plain JSON: forms and text are what a page of another site can send unasked. */
+/** Throws 415 unless the body is JSON: other sites' pages can send forms and text without a preflight. */
 function refuseForeignBody(source: BodySource): void {
   const type = mediaType(source);
   if (type === undefined || !/^application\/(?:[\w.+-]+\+)?json$/.test(type)) {
@@ -54,7 +53,7 @@ function refuseForeignBody(source: BodySource): void {
   }
 }
 
-/** Throws 415 for a compressed body: its size would say nothing about what it unpacks to. */
+/** Throws 415 for a compressed body, whose size does not limit its content. */
 export function refuseCoding(source: BodySource): void {
   const coding = text(source.headers["content-encoding"]);
   if (coding !== undefined && coding.trim().toLowerCase() !== "identity") {

@@ -1,6 +1,5 @@
 import { STATUS_CODES } from "node:http";
-import { ERRORS } from "@headworks/capture-contract";
-import type { ApiErrorBody, ErrorCode } from "@headworks/capture-contract";
+import { type ApiErrorBody, type ErrorCode, ERRORS } from "@headworks/capture-contract";
 import { ApiError } from "./api-error.ts";
 
 /** A refusal or failure as HTTP: status, body and fields. */
@@ -8,11 +7,11 @@ export interface ErrorResponse {
   readonly status: number;
   readonly body: ApiErrorBody;
   readonly headers: Readonly<Record<string, string>>;
-  /** Something is broken here, and the log should have it. */
+  /** An internal error, to be logged. */
   readonly isInternal: boolean;
 }
 
-/** The one place where an error becomes HTTP. What is not an expected refusal is hidden behind 500 `INTERNAL`. */
+/** Converts an error to HTTP. An unexpected one becomes 500 `INTERNAL` without details. */
 export function errorResponse(error: unknown): ErrorResponse {
   if (error instanceof ApiError) {
     return { ...refusalResponse(error.code, error.message, error.details), headers: error.headers };
@@ -43,7 +42,7 @@ const FRAMEWORK: Readonly<Record<string, readonly [ErrorCode, string]>> = {
   ECONNRESET: ["CANCELLED", ERRORS.CANCELLED.message],
 };
 
-/** What the store refuses. Its errors cross threads, where only their names are left of their classes. */
+/** Errors of the store by name: they cross threads and lose their classes. */
 const STORE: Readonly<Record<string, ErrorCode>> = {
   CursorError: "VALIDATION_ERROR",
   FilterError: "VALIDATION_ERROR",
@@ -62,13 +61,13 @@ function fromStore(error: unknown): ErrorResponse | undefined {
 
 function fromFramework(error: unknown): ErrorResponse | undefined {
   const code = (error as { code?: unknown } | null)?.code;
-  // A full disk, a lock, a damaged file: the caller may try again, and the log has the reason.
+  // A full disk, a lock, a damaged file: the caller may retry, and the log has the reason.
   if (code === "ERR_SQLITE_ERROR") return { ...refusalResponse("CORE_DATABASE"), isInternal: true };
   const entry = typeof code === "string" ? FRAMEWORK[code] : undefined;
   return entry && refusalResponse(...entry);
 }
 
-/** The bytes of an answer on a socket that has no HTTP response object: malformed requests and refused upgrades. */
+/** The bytes of a response without an HTTP response object, for malformed requests and refused upgrades. */
 export function rawResponse({ status, body }: ErrorResponse, headers: Readonly<Record<string, string>>): string {
   const text = JSON.stringify(body);
   const fields = {

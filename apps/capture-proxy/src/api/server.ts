@@ -22,7 +22,7 @@ import { errorResponse, type ErrorResponse, refusalResponse } from "./respond-er
 
 const DOCUMENT: UiResponse = { kind: "file", path: "index.html", cacheControl: "no-cache" };
 
-/** Shown in place of the UI when it was not built; the API works without it. */
+/** Shown if the UI was not built; the API works without it. */
 const MISSING_BUILD_PAGE = `<!doctype html>
 <html lang="en">
 <head>
@@ -36,7 +36,7 @@ code { background: color-mix(in srgb, currentColor 12%, transparent); padding: .
 </style>
 </head>
 <body>
-<h1>Weir is running, its web UI is not built</h1>
+<h1>Weir is running, but its web UI is not built</h1>
 <p>Build it once in the folder of the project, then reload this page:</p>
 <p><code>npm run build</code></p>
 <p>Everything else works: <a href="/api/docs">the API</a>, <a href="/setup">certificate and device set-up</a>.</p>
@@ -51,15 +51,15 @@ interface ApiLog {
   error(facts: object, message: string): void;
 }
 
-/** A slice as the API sees it: its name in the contract and one handler for each operation. */
+/** A slice's name in the contract and one handler per operation. */
 export interface BoundSlice {
   readonly name: string;
   readonly operations: object;
-  /** A feature that is switched off, and this slice with it; then it needs no handlers. */
+  /** The disabled feature this slice belongs to; no handlers are needed then. */
   readonly switchedOffBy?: string;
 }
 
-/** A document outside the contract, such as `/setup`: path, and what renders it. */
+/** A document outside the contract, such as `/setup`. */
 export interface ApiPage {
   readonly path: string;
   readonly render: () => { readonly html: string; readonly contentSecurityPolicy?: string };
@@ -70,26 +70,26 @@ export interface ApiServerOptions {
   readonly settings: Pick<SettingsStore, "running" | "onChange">;
   readonly events: EventHub;
   readonly log: ApiLog;
-  /** Where the built UI lies; it may be absent. */
+  /** Directory of the built UI; it may be missing. */
   readonly uiDirectory: string;
   readonly pages?: readonly ApiPage[];
-  /** Who calls; everybody is the local admin unless given. */
+  /** Identifies the caller; by default every caller is the local admin. */
   readonly identify?: Identify;
-  /** The contract to serve; Weir's own unless a test says otherwise. */
+  /** The contract to serve; by default Weir's own. */
   readonly operations?: AnyOperations;
 }
 
 /** The REST API, `/ws` and the web UI on one listener. */
 export interface ApiServer {
-  /** Resolves to the address in use, `http://127.0.0.1:3001`. Rejects with `code: "EADDRINUSE"` and the like. */
+  /** Resolves to the bound address, `http://127.0.0.1:3001`. Rejects with the system's error (`EADDRINUSE`). */
   listen(port: number, host: string): Promise<string>;
-  /** Stops accepting, lets requests in flight finish for `graceMs`, then cuts them off. */
+  /** Stops accepting, drains requests for `graceMs`, then aborts the rest. */
   close(graceMs: number): Promise<void>;
 }
 
 const NOTHING_HERE = "There is nothing at this path";
 
-/** Builds the server; nothing listens yet. */
+/** Creates the server without listening. */
 export function createApiServer(options: ApiServerOptions): ApiServer {
   const gate = watchGate(options.settings);
   const identify = options.identify ?? (() => LOCAL_ADMIN);
@@ -100,20 +100,20 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     logger: false,
     schemaController: { compilersFactory: NO_ROUTE_COMPILERS },
     exposeHeadRoutes: false,
-    // A longer id is an unknown one; the router would fail instead of saying that.
+    // Overlong ids are unknown ids; with a lower limit the router would fail instead of responding 404.
     routerOptions: { maxParamLength: MAX_TARGET_BYTES },
     forceCloseConnections: "idle",
     frameworkErrors: (error, _request, reply) => void sendError(reply, errorResponse(error)),
-    // The gated server answers them; Fastify's own handler would destroy a connection under its response.
+    // The gated server responds; Fastify's own handler would destroy the connection before that.
     clientErrorHandler: () => undefined,
     serverFactory: (handler) => (server = createGatedServer({ gate, handler, events: options.events, identify })),
   });
   app.removeAllContentTypeParsers();
-  // Bodies are read by the binding, which knows the operation's limit; Fastify must not touch them.
+  // The binding reads bodies, since it knows the operation's limit.
   app.addContentTypeParser("*", (_request, _payload, done) => done(null));
   app.setErrorHandler((error, _request, reply) => {
     const found = errorResponse(error);
-    if (found.isInternal) options.log.error({ err: error }, "a request failed");
+    if (found.isInternal) options.log.error({ err: error }, "A request failed");
     return sendError(reply, found);
   });
   registerOperations(app, operations, options.slices, identify);
@@ -136,7 +136,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
   };
 }
 
-/** The gate of the settings in force; compiled again when they change. */
+/** The gate for the current settings. */
 function watchGate(settings: ApiServerOptions["settings"]): Gate {
   const compile = ({ api_host, allowed_api_hosts, public_ip }: SettingsStore["running"]): Gate =>
     compileGate({ boundHost: api_host, allowedApiHosts: allowed_api_hosts, publicIp: public_ip });
@@ -167,7 +167,7 @@ function registerOperations(
           handler: async (request, reply) => {
             const search = request.raw.url?.split("?").slice(1).join("?") ?? "";
             const params = request.params as Record<string, string>;
-            // The router lets `/things/` match `/things/:id`; a path without the id is another path.
+            // The router matches `/things/` with `/things/:id`.
             if (Object.values(params).includes("")) throw new ApiError("NOT_FOUND", NOTHING_HERE);
             return send(reply, await run({ params, search, source: bodyOf(request.raw), signal: goneSignal(reply) }));
           },
@@ -207,7 +207,7 @@ function send(reply: FastifyReply, { status, headers, body }: BoundResponse): Fa
   return reply.send(Readable.from(body, { objectMode: false }));
 }
 
-/** Fields of the answer that GET would give, without running a stream to its end. */
+/** The header of the response to GET, without running a stream to its end. */
 function sendHead(reply: FastifyReply, body: NonNullable<BoundResponse["body"]>): FastifyReply {
   const isWhole = typeof body === "string" || body instanceof Uint8Array;
   if (isWhole) void reply.header("content-length", Buffer.byteLength(body));
@@ -218,7 +218,7 @@ function sendHead(reply: FastifyReply, body: NonNullable<BoundResponse["body"]>)
 function sendError(reply: FastifyReply, { status, body, headers }: ErrorResponse): FastifyReply {
   const text = JSON.stringify(body);
   const { raw, method } = reply.request;
-  // A client that looks while it sends need not send the rest.
+  // A client that reads while it sends can stop sending.
   if (status === 413) void reply.header("connection", "close");
   void reply.code(status).headers(headers).type("application/json; charset=utf-8");
   if (method === "HEAD" || !announcesBody(raw)) return reply.send(text);
@@ -227,7 +227,7 @@ function sendError(reply: FastifyReply, { status, body, headers }: ErrorResponse
 }
 
 function registerDocuments(app: FastifyInstance, operations: AnyOperations, options: ApiServerOptions): void {
-  // Made when somebody asks: hardly anybody does, and it would hold up every start.
+  // Rendered on the first request: few need it, and it would delay every start.
   let openApi: string | undefined;
   let docs: string | undefined;
   const document = (path: string, type: string, text: () => string, policy?: () => string | undefined): void => {
@@ -308,8 +308,8 @@ type UiResponse =
   | { readonly kind: "not-found" };
 
 /**
- * Decides between a file of the build and the UI's one document, which answers every route of the client. Hashed files
- * never change under their name; everything else is asked for again.
+ * Chooses a file of the build, or the UI's document for all routes of the client. Hashed files are immutable; all others
+ * are revalidated.
  */
 function chooseUiFile(target: string, uiDirectory: string): UiResponse {
   let path: string;
@@ -329,13 +329,13 @@ function chooseUiFile(target: string, uiDirectory: string): UiResponse {
   return existsSync(join(uiDirectory, "index.html")) ? DOCUMENT : { kind: "missing-build" };
 }
 
-/** Which methods a path has, for answering 405 instead of 404. */
+/** The methods of each path, for 405 responses. */
 interface RouteTable {
-  /** Empty when the path is unknown. */
+  /** Empty for an unknown path. */
   methodsOf(path: string): readonly string[];
 }
 
-/** Built from the contract: aliases included, `{id}` stands for one segment. */
+/** Includes aliases; `{id}` matches one segment. */
 function compileRouteTable(operations: AnyOperations, prefix: string): RouteTable {
   const methods = new Map<string, Set<string>>();
   for (const table of Object.values(operations)) {
@@ -352,7 +352,7 @@ function compileRouteTable(operations: AnyOperations, prefix: string): RouteTabl
     isExact: !path.includes("{"),
     known: [...known].sort(),
   }));
-  // An exact path such as /blocklist/stats hides the parameter route beside it for its own methods only.
+  // An exact path such as /blocklist/stats shadows a parameter route for its own methods only.
   return {
     methodsOf: (path) =>
       [...new Set(patterns.filter(({ pattern }) => pattern.test(path)).flatMap(({ known }) => known))].sort(),

@@ -101,14 +101,14 @@ function clientTlsFailure(error: NodeJS.ErrnoException & { reason?: string }, ho
     return { stage: "tls", side: "client", code: "CLIENT_TLS", message, cause: error };
   }
   if (code === "ERR_SSL_NO_SHARED_CIPHER" || code === "ERR_SSL_UNSUPPORTED_PROTOCOL") {
-    const message = `The client offers no version and cipher suite of TLS that it may use on the way to ${host}; one that is too old for others needs legacy_client_tls`;
+    const message = `The client offers no permitted TLS version and cipher suite for ${host}; an outdated client needs legacy_client_tls`;
     return { stage: "tls", side: "client", code: "CLIENT_TLS", message, cause: error };
   }
   if (code === "ECONNRESET" || code === "EPIPE") {
     const message = `The client reset the connection to ${host} during TLS; it probably does not trust the certificate of this proxy`;
     return { stage: "tls", side: "client", code: "CLIENT_CERTIFICATE_REFUSED", message, cause: error };
   }
-  const message = `TLS with the client failed on the way to ${host} (${error.reason ?? error.code ?? error.message})`;
+  const message = `TLS with the client failed for ${host} (${error.reason ?? error.code ?? error.message})`;
   return { stage: "tls", side: "client", code: "CLIENT_TLS", message, cause: error };
 }
 

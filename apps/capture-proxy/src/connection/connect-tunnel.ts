@@ -8,7 +8,7 @@ import type { Failure } from "#exchange/failure.ts";
 import type { Refusal, Target, Verdict } from "#exchange/phases.ts";
 import { ALL_PROTOCOLS, type Destination, type Dialled, ONLY_HTTP1 } from "#upstream/destination.ts";
 import { hasPassed, LOOP_DETECTED, viaOf } from "#upstream/origin-fields.ts";
-import { failureResponse, internalFailure, invalidRequest } from "./client-failures.ts";
+import { blocked, failureResponse, internalFailure, invalidRequest } from "./client-failures.ts";
 import { type ClientHello, detectProtocol } from "./detect.ts";
 import { HttpConnection } from "./http-connection.ts";
 import { Http2Connection } from "./http2-connection.ts";
@@ -60,16 +60,16 @@ class ServerFirstProbe {
       connected: (dialled) => this.#listen(dialled, moments),
       failed: (failure) => {
         this.#cancelDial = undefined;
-        const tell = (): void => this.#outcome.failed(failure, moments, undefined);
+        const report = (): void => this.#outcome.failed(failure, moments, undefined);
         // A loop must end at once.
-        if (failure.code === "LOOP") tell();
-        else this.#tellLater(tell);
+        if (failure.code === "LOOP") report();
+        else this.#reportLater(report);
       },
     });
   }
 
-  #tellLater(tell: () => void): void {
-    this.#timer = setTimeout(tell, this.#startedMs + PATIENCE_MS - performance.now());
+  #reportLater(report: () => void): void {
+    this.#timer = setTimeout(report, this.#startedMs + PATIENCE_MS - performance.now());
   }
 
   cancel(): void {
@@ -94,7 +94,7 @@ class ServerFirstProbe {
       const message = `${address} broke the connection before either side sent anything (${cause.code ?? cause.message})`;
       const failure: Failure = { stage: "receive", side: "upstream", code: "UPSTREAM_RESET", message, cause };
       this.#upstream = undefined;
-      this.#tellLater(() => this.#outcome.failed(failure, moments, address));
+      this.#reportLater(() => this.#outcome.failed(failure, moments, address));
     });
     // "readable" consumes neither bytes nor the end.
     socket.on("readable", onReadable);
@@ -161,13 +161,13 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
       respondWithFailure(client, failure, fields);
       return undefined;
     }
-    const asked = { ...target, fields, version: client.version, via: viaOf(fields) };
-    if (hasPassed(asked.via, services.dialer.viaPseudonym)) {
-      new TunnelExchange(services, facts, asked).ended(LOOP_DETECTED);
+    const tunnel = { ...target, fields, version: client.version, via: viaOf(fields) };
+    if (hasPassed(tunnel.via, services.dialer.viaPseudonym)) {
+      new TunnelExchange(services, facts, tunnel).ended(LOOP_DETECTED);
       respondWithFailure(client, LOOP_DETECTED, fields);
       return undefined;
     }
-    return new ConnectTunnel(services, facts, client, asked, first);
+    return new ConnectTunnel(services, facts, client, tunnel, first);
   }
 
   private constructor(
@@ -401,7 +401,7 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
 
   /**
    * Ends a tunnel that carried nothing. CONNECT has already succeeded and the inner protocol is not HTTP, so the
-   * client cannot be told why.
+   * client cannot receive a reason.
    */
   #unused(failure: Failure, moments?: Moments, address?: string): void {
     if (this.#target.host !== MAGIC_HOST) {
@@ -511,12 +511,6 @@ function ignoreError(): void {
 function clientName({ address = "" }: ClientFacts, fields: readonly string[]): string {
   const agent = fieldValue(fields, "user-agent") ?? "";
   return `${address.slice(0, address.lastIndexOf(":"))} ${agent.slice(0, MAX_AGENT_CHARACTERS)}`;
-}
-
-function blocked(host: string, verdict: Refusal): Failure {
-  const message =
-    verdict.kind === "abort" ? verdict.reason : `A rule responds for ${host} with ${verdict.response.status}`;
-  return { stage: "policy", side: "internal", code: "BLOCKED", message };
 }
 
 function respondWithFailure(client: TunnelClient, failure: Failure, fields: readonly string[]): void {

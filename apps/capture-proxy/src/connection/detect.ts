@@ -169,7 +169,7 @@ export type Detected =
   /** Decide again when at least `needsBytes` from the start have arrived. */
   | { readonly protocol: "undecided"; readonly needsBytes: number };
 
-/** Longest method token still considered HTTP. */
+/** Maximum length of a method token that is considered HTTP. */
 const MAX_METHOD_BYTES = 32;
 
 const TAB = 0x09;

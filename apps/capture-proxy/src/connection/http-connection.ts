@@ -124,13 +124,13 @@ class Http1Response {
 }
 
 /**
- * A client that closed its sending side may still read or may be gone: TCP does not tell until something is written.
+ * A client that closed its sending side may still read or may be gone: TCP reports that only after a write.
  * It counts as gone after this time without a byte from the origin.
  */
 const HALF_CLOSED_MS = 5000;
 
 /** Repeated probes: soon enough for a local client, late enough for a distant one. */
-const ASK_AGAIN_MS: readonly number[] = [50, 500];
+const PROBE_DELAYS_MS: readonly number[] = [50, 500];
 
 /** Parses Host, cached because most connections repeat the same value. */
 class KnownHost {
@@ -161,7 +161,7 @@ export interface Handover {
 }
 
 /**
- * One HTTP/1.1 client connection: to the proxy itself, or inside an intercepted tunnel. Requests are answered one at a
+ * One HTTP/1.1 client connection: to the proxy itself, or inside an intercepted tunnel. Requests are served one at a
  * time in order; pipelined requests stay unread, which applies backpressure.
  */
 export class HttpConnection implements ExchangeClient, Timed {
@@ -279,7 +279,7 @@ export class HttpConnection implements ExchangeClient, Timed {
     if (!this.#isWorking) this.#work();
   }
 
-  askForBody(): void {
+  sendContinue(): void {
     if (!this.#state.bodyWanted()) return;
     this.#writer.text(responseHeadText(100, "Continue", []));
     this.#writer.flush();
@@ -428,7 +428,7 @@ export class HttpConnection implements ExchangeClient, Timed {
 
   /** Not HTTP/1: closed without a response, instead of waiting for the end of a head. */
   #endForeign(): void {
-    failTunnel(this.#base, invalidRequest("What the client said is not HTTP"));
+    failTunnel(this.#base, invalidRequest("The client's first bytes are not HTTP"));
     this.#held = undefined;
     this.#socket.destroySoon();
   }
@@ -568,7 +568,7 @@ export class HttpConnection implements ExchangeClient, Timed {
       case "finish":
         this.#hasClientEnded = true;
         this.touch();
-        askWhetherGone(this.#response, () => this.#exchange?.isDeciding === true);
+        probeClient(this.#response, () => this.#exchange?.isDeciding === true);
     }
   }
 
@@ -599,17 +599,17 @@ function ignoreError(): void {
  * Probes whether the client is gone while rules decide and nothing else is written. The probe is an interim response,
  * which a half-closed client ignores (RFC 9110, 15.2); its rejection shows at the next write.
  */
-function askWhetherGone(
+function probeClient(
   response: Http1Response,
   isDeciding: () => boolean,
-  [delayMs, ...later]: readonly number[] = ASK_AGAIN_MS,
+  [delayMs, ...later]: readonly number[] = PROBE_DELAYS_MS,
 ): void {
   if (!isDeciding() || !response.informational(102, reasonPhrase(102), [])) return;
   response.flush();
-  if (delayMs !== undefined) setTimeout(() => askWhetherGone(response, isDeciding, later), delayMs).unref();
+  if (delayMs !== undefined) setTimeout(() => probeClient(response, isDeciding, later), delayMs).unref();
 }
 
-/** Whether the client of a tunnel may speak something other than HTTP: inside TLS only ALPN tells. */
+/** Whether the client of a tunnel may speak something other than HTTP: inside TLS, only ALPN rules that out. */
 function mayBeForeign(base: TunnelBase | undefined): boolean {
   return base?.scheme === "https" && base.isHttpAgreed === false;
 }

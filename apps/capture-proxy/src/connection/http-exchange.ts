@@ -195,7 +195,7 @@ export interface ExchangeClient extends ResponseWriter {
   holdReading(): void;
   releaseReading(): void;
   /** Sends 100 (Continue) if the client expects it. */
-  askForBody(): void;
+  sendContinue(): void;
   /** Forwards a 1xx response where the client supports it. */
   sendInformational(status: number, reason: string, fields: RawFields): void;
   exchangeEnded(): void;
@@ -331,7 +331,7 @@ export class HttpExchange extends LiveExchange implements ResponseHandler {
   #afterBody(respond: () => void): void {
     if (this.#requestSender.isComplete || isKnownLonger(this.#head.framing, DRAINED_BODY_BYTES)) return respond();
     this.#respondAfterBody = respond;
-    this.#client.askForBody();
+    this.#client.sendContinue();
   }
 
   // -- interceptors
@@ -397,7 +397,7 @@ export class HttpExchange extends LiveExchange implements ResponseHandler {
 
   /** An interceptor awaits the rest of the request body. */
   #readRequestOn(): void {
-    this.#client.askForBody();
+    this.#client.sendContinue();
     this.#client.releaseReading();
   }
 

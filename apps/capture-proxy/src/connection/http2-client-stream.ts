@@ -65,7 +65,7 @@ export class Http2ClientStream implements ExchangeClient, StreamHandler, Timed {
   #expectsContinue = false;
   #isStarted = false;
   #isBodiless = false;
-  #isAnswered = false;
+  #hasResponded = false;
   #isWasted = false;
   #isBodyEnded = false;
   #tunnel: ConnectionHandle | undefined;
@@ -115,7 +115,7 @@ export class Http2ClientStream implements ExchangeClient, StreamHandler, Timed {
   /** Turns the stream into a tunnel, which then controls its end. */
   becomeTunnel(open: (client: TunnelClient) => ConnectionHandle | undefined): void {
     this.#isStarted = true;
-    this.#isAnswered = true;
+    this.#hasResponded = true;
     this.services.deadlines.delete(this);
     const client = streamClient(this.#stream);
     client.socket.once("close", () => {
@@ -151,7 +151,7 @@ export class Http2ClientStream implements ExchangeClient, StreamHandler, Timed {
 
   /** The response is written completely, but a body that is no longer read still arrives. */
   get #isBodySurplus(): boolean {
-    return this.#exchange === undefined && this.#isAnswered && !this.#isBodyEnded && this.#stream.hasSentEnd;
+    return this.#exchange === undefined && this.#hasResponded && !this.#isBodyEnded && this.#stream.hasSentEnd;
   }
 
   holdReading(): void {
@@ -162,7 +162,7 @@ export class Http2ClientStream implements ExchangeClient, StreamHandler, Timed {
     this.#stream.release();
   }
 
-  askForBody(): void {
+  sendContinue(): void {
     if (!this.#expectsContinue || !this.mayRespond) return;
     this.#expectsContinue = false;
     this.#stream.sendSection([":status", "100"], false);
@@ -171,7 +171,7 @@ export class Http2ClientStream implements ExchangeClient, StreamHandler, Timed {
   sendInformational(status: number, _reason: string, fields: RawFields): void {
     // HTTP/2 has no 101 (RFC 9113, 8.6).
     if (status === 101 || !this.mayRespond) return;
-    if (status === 100) return this.askForBody();
+    if (status === 100) return this.sendContinue();
     const section = [":status", String(status)];
     appendHttp2Fields(fields, section);
     if (isSendable(section)) this.#stream.sendSection(section, false);
@@ -208,7 +208,7 @@ export class Http2ClientStream implements ExchangeClient, StreamHandler, Timed {
 
   exchangeEnded(): void {
     this.#exchange = undefined;
-    this.#isAnswered = true;
+    this.#hasResponded = true;
     // An immediate reset could overtake the trailers, so the rest of the body is discarded for a while.
     this.touch();
     if (this.#isBodyEnded) return;
@@ -219,7 +219,7 @@ export class Http2ClientStream implements ExchangeClient, StreamHandler, Timed {
 
   exchangeBroken(failure: Failure): void {
     this.#exchange = undefined;
-    this.#isAnswered = true;
+    this.#hasResponded = true;
     const code = failure.resetCode ?? (failure.side === "client" ? CANCEL : INTERNAL_ERROR);
     if (failure.side !== "upstream") return this.#stream.reset(code);
     // The part of the response received before the origin broke off is delivered.
@@ -233,7 +233,7 @@ export class Http2ClientStream implements ExchangeClient, StreamHandler, Timed {
   ): void {
     this.#exchange = undefined;
     this.#isStarted = true;
-    this.#isAnswered = true;
+    this.#hasResponded = true;
     this.services.deadlines.delete(this);
     this.#stream.sendSection(switchSection(exchange.response?.fields ?? []), false);
     const client = new StreamSocket(this.#stream);
@@ -321,8 +321,8 @@ export class Http2ClientStream implements ExchangeClient, StreamHandler, Timed {
   }
 
   #gone(code: number): void {
-    if (this.#isAnswered) return;
-    this.#isAnswered = true;
+    if (this.#hasResponded) return;
+    this.#hasResponded = true;
     this.#isWasted = true;
     const exchange = this.#exchange;
     this.#exchange = undefined;

@@ -127,9 +127,9 @@ export class Http2Connection implements StreamOwner, Timed {
     this.#session.warn();
     this.#streams.forEach(({ stream }) => stream.drain());
     const timer = setTimeout(() => this.#close(), DRAIN_WARNING_MS);
-    this.#session.ping((isAnswered) => {
+    this.#session.ping((isAcknowledged) => {
       clearTimeout(timer);
-      if (isAnswered) this.#close();
+      if (isAcknowledged) this.#close();
     });
   }
 
@@ -181,8 +181,14 @@ export class Http2Connection implements StreamOwner, Timed {
       resetIfMalformed(http2, head);
       return this.#refuse(stream, section, isWhole, head);
     }
-    const place = parseHostPort(head.authority);
-    const planned = planRequest(head, this.#base, "issue" in place ? undefined : place, this.services, this.#socket);
+    const hostPort = parseHostPort(head.authority);
+    const planned = planRequest(
+      head,
+      this.#base,
+      "issue" in hostPort ? undefined : hostPort,
+      this.services,
+      this.#socket,
+    );
     if (planned.kind === "refused") return stream.refuse(planned.status, planned.failure, head.method, head.fields);
     stream.begin(head, planned.request, planned.plan);
   }
@@ -315,8 +321,8 @@ export function readHttp2Connect(section: readonly string[], maxFields: number):
     return { problem: "malformed", message: "CONNECT has neither :scheme nor :path" };
   }
   const authority = pseudoField(section, ":authority") ?? "";
-  const asked = [":method", "GET", ":scheme", "http", ":path", "/", ":authority", authority];
-  const read = readHttp2Request(asked, withoutPseudoFields(section), true, maxFields);
+  const asGet = [":method", "GET", ":scheme", "http", ":path", "/", ":authority", authority];
+  const read = readHttp2Request(asGet, withoutPseudoFields(section), true, maxFields);
   return "problem" in read ? read : { target: read.authority, fields: read.fields };
 }
 

@@ -189,7 +189,7 @@ const CANCELLED: Failure = {
   stage: "client-read",
   side: "client",
   code: "CLIENT_ABORTED",
-  message: "The request was called off",
+  message: "The request was cancelled",
 };
 
 function factsOf(exchange: ExchangeView): SentExchange {
@@ -288,7 +288,7 @@ interface Connected {
 }
 
 interface IdleEnd extends Connected {
-  readonly place: string;
+  readonly key: string;
   readonly timer: NodeJS.Timeout;
   readonly onGone: () => void;
 }
@@ -316,7 +316,7 @@ export class InternalClient implements Observer {
       const { near, facts } = this.#takeIdle(request) ?? this.#connect(request);
       const sending = new Sending(near, request, options, (outcome, isReusable) => {
         this.#sendings.delete(facts);
-        if (isReusable && !this.#isClosed) this.#keepIdle({ near, facts, place: placeOf(request) });
+        if (isReusable && !this.#isClosed) this.#keepIdle({ near, facts, key: originKey(request) });
         else endQuietly(near);
         resolve(outcome);
       });
@@ -338,8 +338,8 @@ export class InternalClient implements Observer {
 
   /** A connection that just served a request to the same host, with its origin connection. */
   #takeIdle(request: OutgoingRequest): Connected | undefined {
-    const place = placeOf(request);
-    const at = this.#idle.findLastIndex((end) => end.place === place && end.near.writable);
+    const key = originKey(request);
+    const at = this.#idle.findLastIndex((end) => end.key === key && end.near.writable);
     const [end] = at === -1 ? [] : this.#idle.splice(at, 1);
     if (end === undefined) return undefined;
     clearTimeout(end.timer);
@@ -347,7 +347,7 @@ export class InternalClient implements Observer {
     return end;
   }
 
-  #keepIdle(connected: Connected & { readonly place: string }): void {
+  #keepIdle(connected: Connected & { readonly key: string }): void {
     const { near } = connected;
     const onGone = (): void => {
       clearTimeout(end.timer);
@@ -378,7 +378,7 @@ export class InternalClient implements Observer {
   }
 }
 
-function placeOf({ scheme, host, port, isHttp2Known = false }: OutgoingRequest): string {
+function originKey({ scheme, host, port, isHttp2Known = false }: OutgoingRequest): string {
   return `${isHttp2Known ? "h2c" : scheme}://${host}:${port}`;
 }
 

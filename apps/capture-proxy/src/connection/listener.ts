@@ -62,12 +62,12 @@ class SilentClient implements Timed, ConnectionHandle {
   readonly deadlineMs: number;
   readonly #services: ProxyServices;
   readonly #socket: Socket;
-  readonly #spoke: (isSocks5: boolean) => void;
+  readonly #detected: (isSocks5: boolean) => void;
 
-  constructor(services: ProxyServices, socket: Socket, spoke: (isSocks5: boolean) => void) {
+  constructor(services: ProxyServices, socket: Socket, detected: (isSocks5: boolean) => void) {
     this.#services = services;
     this.#socket = socket;
-    this.#spoke = spoke;
+    this.#detected = detected;
     this.deadlineMs = performance.now() + services.policy().headTimeoutMs;
     services.deadlines.add(this);
     socket.on("data", this.#onData);
@@ -93,7 +93,7 @@ class SilentClient implements Timed, ConnectionHandle {
     this.#forget();
     this.#socket.pause();
     this.#socket.unshift(first);
-    this.#spoke(first[0] === SOCKS5_VERSION);
+    this.#detected(first[0] === SOCKS5_VERSION);
   };
 
   readonly #onEnd = (): void => void this.#socket.destroy();
@@ -111,7 +111,7 @@ class SilentClient implements Timed, ConnectionHandle {
 const MAX_SOCKS5_CLIENTS = 4096;
 
 /** Minimum interval between warnings about rejected clients. */
-const TOLD_EVERY_MS = 10_000;
+const WARNING_INTERVAL_MS = 10_000;
 
 /** A client and the current handler of its connection. */
 interface Client extends SetMember {
@@ -161,15 +161,15 @@ export class ProxyListener {
   }
 
   #limit(maxClients: number): void {
-    let toldMs = Number.NEGATIVE_INFINITY;
+    let warnedMs = Number.NEGATIVE_INFINITY;
     this.#server.maxConnections = maxClients;
     this.#server.on("drop", (dropped) => {
       const nowMs = performance.now();
-      if (nowMs - toldMs < TOLD_EVERY_MS) return;
-      toldMs = nowMs;
+      if (nowMs - warnedMs < WARNING_INTERVAL_MS) return;
+      warnedMs = nowMs;
       this.#services.log.warn(
         { client: dropped?.remoteAddress, maxClients },
-        "Turned clients away: too many are there",
+        "Rejected clients: the connection limit is reached",
       );
     });
   }

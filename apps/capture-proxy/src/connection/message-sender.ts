@@ -8,7 +8,7 @@ const GONE: Content = { kind: "gone" };
 
 interface Waiter {
   readonly limitBytes: number;
-  readonly tell: (content: Content) => void;
+  readonly resolve: (content: Content) => void;
 }
 
 /** A body buffered while interceptors decide, and the pending promise for its complete content. */
@@ -39,8 +39,8 @@ export class HeldBody {
     if (this.#sizeBytes > limitBytes) return Promise.resolve(TOO_LARGE);
     if (this.#isComplete) return Promise.resolve({ kind: "complete", bytes: this.joined() });
     if (isKnownLonger(this.framing, limitBytes)) return Promise.resolve(TOO_LARGE);
-    return new Promise((tell) => {
-      this.#waiting.push({ limitBytes, tell });
+    return new Promise((resolve) => {
+      this.#waiting.push({ limitBytes, resolve });
       onWanted();
     });
   }
@@ -52,19 +52,19 @@ export class HeldBody {
   add(piece: Buffer): boolean {
     this.#pieces.push(piece);
     this.#sizeBytes += piece.length;
-    if (this.#waiting.length > 0) this.#tell(TOO_LARGE, ({ limitBytes }) => this.#sizeBytes > limitBytes);
+    if (this.#waiting.length > 0) this.#settle(TOO_LARGE, ({ limitBytes }) => this.#sizeBytes > limitBytes);
     return this.isWanted;
   }
 
   end(): void {
     this.#isComplete = true;
-    if (this.isWanted) this.#tell({ kind: "complete", bytes: this.joined() });
+    if (this.isWanted) this.#settle({ kind: "complete", bytes: this.joined() });
   }
 
   /** The exchange is over: resolves what is pending. */
   abandon(): void {
     this.#pieces = [];
-    this.#tell(GONE);
+    this.#settle(GONE);
   }
 
   /**
@@ -72,7 +72,7 @@ export class HeldBody {
    * @throws TypeError while more of the original body is still expected
    */
   replace(bytes: Buffer): void {
-    if (!this.#isComplete) throw new TypeError("A body is replaced after it was waited for");
+    if (!this.#isComplete) throw new TypeError("A body can be replaced only after it was awaited");
     this.#pieces = bytes.length === 0 ? [] : [bytes];
     this.#sizeBytes = bytes.length;
     if (bytes.length > 0 || this.framing.kind !== "none") this.framing = lengthFraming(bytes.length);
@@ -95,16 +95,84 @@ export class HeldBody {
     return pieces;
   }
 
-  #tell(content: Content, concerns: (waiter: Waiter) => boolean = () => true): void {
-    const told = this.#waiting.filter(concerns);
-    this.#waiting = this.#waiting.filter((waiter) => !told.includes(waiter));
-    for (const { tell } of told) tell(content);
+  #settle(content: Content, concerns: (waiter: Waiter) => boolean = () => true): void {
+    const settled = this.#waiting.filter(concerns);
+    this.#waiting = this.#waiting.filter((waiter) => !settled.includes(waiter));
+    for (const { resolve } of settled) resolve(content);
   }
 }
 
 /** Whether the declared length already exceeds the limit. */
 export function isKnownLonger(framing: Framing, limitBytes: number): boolean {
   return framing.kind === "length" && framing.lengthBytes > limitBytes;
+}
+
+/** The target of a message's body. */
+interface BodyWriter {
+  sendData(piece: Buffer): void;
+  /** Flushes buffered writes. False: stop until the receiver drains. */
+  flush(): boolean;
+}
+
+/** Common to both directions: the held body, its framing, and the queue of the bandwidth limiter. */
+abstract class MessageSender {
+  /** Framing as received, or of the replacement. */
+  framing: Framing;
+  /** The whole body was received. */
+  isComplete = false;
+  protected heldBody: HeldBody | undefined = undefined;
+  protected queue: ThrottledStream | undefined = undefined;
+
+  constructor(framing: Framing) {
+    this.framing = framing;
+  }
+
+  get isWaitedFor(): boolean {
+    return this.heldBody?.isWanted === true;
+  }
+
+  /** The body received before the head was sent. */
+  get held(): HeldBody {
+    return (this.heldBody ??= new HeldBody(this.framing, this.isComplete));
+  }
+
+  /** Replaces a body that was awaited. */
+  replace(body: Buffer): void {
+    this.held.replace(body);
+    this.framing = this.held.framing;
+  }
+
+  /** The limiter's queue, if any, is low. */
+  get wantsMore(): boolean {
+    return this.queue === undefined || this.queue.isLow;
+  }
+
+  resume(): void {
+    this.queue?.resume();
+  }
+
+  abandon(): void {
+    this.heldBody?.abandon();
+    this.queue?.close();
+  }
+
+  protected sendPaced(to: BodyWriter, piece: Buffer, limiter: BandwidthLimiter): void {
+    if (this.queue === undefined && !limiter.isLimited) {
+      limiter.charge(piece.length);
+      return to.sendData(piece);
+    }
+    this.queue ??= limiter.open({
+      take: (part) => {
+        to.sendData(part);
+        return to.flush();
+      },
+      moved: () => this.moved(),
+    });
+    this.queue.add(piece);
+  }
+
+  /** The bandwidth limiter released bytes. */
+  protected abstract moved(): void;
 }
 
 /**
@@ -123,21 +191,16 @@ interface RequestOwner {
  * Sends one request to the origin: buffers its body until there is a connection and rules have decided, then writes it
  * through the bandwidth limiter.
  */
-export class RequestSender {
-  /** Framing as received, or of the replacement. */
-  framing: Framing;
+export class RequestSender extends MessageSender {
   #origin: Origin | undefined;
-  #held: HeldBody | undefined;
-  #isComplete = false;
   #hasEnded = false;
   readonly #owner: RequestOwner;
-  #flow: ThrottledStream | undefined;
   /** Body pieces already sent or queued, while they may have to be resent. */
   #sent: Buffer[] | undefined;
   #sentBytes = 0;
 
   constructor(framing: Framing, owner: RequestOwner) {
-    this.framing = framing;
+    super(framing);
     this.#owner = owner;
   }
 
@@ -146,48 +209,19 @@ export class RequestSender {
     return this.#origin !== undefined;
   }
 
-  /** The client sent the whole body. */
-  get isComplete(): boolean {
-    return this.#isComplete;
-  }
-
-  get isWaitedFor(): boolean {
-    return this.#held?.isWanted === true;
-  }
-
-  /** The body received before the head was sent. */
-  get held(): HeldBody {
-    return (this.#held ??= new HeldBody(this.framing, this.#isComplete));
-  }
-
-  /** Replaces a body that was awaited. */
-  replace(body: Buffer): void {
-    this.held.replace(body);
-    this.framing = this.held.framing;
-  }
-
   /** Sends the head and the buffered body. True: the request is complete. */
   send(origin: Origin, handler: ResponseHandler, request: OriginRequest): boolean {
     this.#origin = origin;
     if (origin.reportsUnprocessed && request.hasBody && !request.isRetry) this.#sent = [];
     const headBytes = origin.send(handler, request);
     this.#owner.pace?.up.charge(headBytes);
-    if (this.#held) for (const piece of this.#held.take()) this.#write(origin, piece);
+    if (this.heldBody) for (const piece of this.heldBody.take()) this.#write(origin, piece);
     return this.isReadyToEnd;
   }
 
   /** The whole body was written, but not its end. */
   get isReadyToEnd(): boolean {
-    return this.#isComplete && !this.#hasEnded && this.#origin !== undefined && (this.#flow?.isEmpty ?? true);
-  }
-
-  /** The limiter's queue, if any, is low. */
-  get wantsMore(): boolean {
-    return this.#flow === undefined || this.#flow.isLow;
-  }
-
-  resume(): void {
-    this.#flow?.resume();
+    return this.isComplete && !this.#hasEnded && this.#origin !== undefined && (this.queue?.isEmpty ?? true);
   }
 
   /** False: the piece was buffered and nothing awaits more, so reading may pause. */
@@ -199,8 +233,8 @@ export class RequestSender {
 
   /** The client sent the last piece. True: the end must be sent now. */
   complete(): boolean {
-    this.#isComplete = true;
-    if (this.#origin === undefined) this.#held?.end();
+    this.isComplete = true;
+    if (this.#origin === undefined) this.heldBody?.end();
     return this.isReadyToEnd;
   }
 
@@ -219,8 +253,8 @@ export class RequestSender {
     this.#origin = undefined;
     this.#hasEnded = false;
     // Its queue is part of the kept body.
-    this.#flow?.close();
-    this.#flow = undefined;
+    this.queue?.close();
+    this.queue = undefined;
     const sent = this.#sent;
     this.#sent = undefined;
     for (const piece of sent ?? []) this.held.add(piece);
@@ -231,16 +265,19 @@ export class RequestSender {
     this.#sent = undefined;
   }
 
-  abandon(): void {
-    this.#held?.abandon();
+  override abandon(): void {
+    super.abandon();
     this.#sent = undefined;
-    this.#flow?.close();
+  }
+
+  protected moved(): void {
+    this.#owner.onRequestMoved();
   }
 
   #write(origin: Origin, piece: Buffer): void {
     if (this.#sent !== undefined) this.#keep(this.#sent, piece);
     if (this.#owner.pace === undefined) return origin.sendData(piece);
-    this.#writePaced(origin, piece, this.#owner.pace.up);
+    this.sendPaced(origin, piece, this.#owner.pace.up);
   }
 
   #keep(sent: Buffer[], piece: Buffer): void {
@@ -248,35 +285,17 @@ export class RequestSender {
     if (this.#sentBytes > REPEATED_BODY_BYTES) this.#sent = undefined;
     else sent.push(piece);
   }
-
-  #writePaced(origin: Origin, piece: Buffer, line: BandwidthLimiter): void {
-    if (this.#flow === undefined && !line.isLimited) {
-      line.charge(piece.length);
-      return origin.sendData(piece);
-    }
-    this.#flow ??= line.open({
-      take: (part) => {
-        origin.sendData(part);
-        return origin.flush();
-      },
-      moved: () => this.#owner.onRequestMoved(),
-    });
-    this.#flow.add(piece);
-  }
 }
 
 /** The client's connection as the target of one response. */
-export interface ResponseWriter {
+export interface ResponseWriter extends BodyWriter {
   /**
    * Writes the response head and returns its size in bytes.
    * @param framing  of the body as the client will receive it
    * @throws Http1Error for a field that cannot be written
    */
   sendHead(response: Readonly<ResponseMessage>, framing: Framing): number;
-  sendData(piece: Buffer): void;
   sendEnd(trailers: RawFields | undefined): void;
-  /** Flushes buffered writes. False: stop until the client drains. */
-  flush(): boolean;
 }
 
 interface ResponseOwner {
@@ -288,20 +307,16 @@ interface ResponseOwner {
 /**
  * Sends one response to the client: buffers its body while rules decide, then writes it through the bandwidth limiter.
  */
-export class ResponseSender {
-  /** Framing as received, or of the replacement. */
-  framing: Framing = NO_BODY;
+export class ResponseSender extends MessageSender {
   readonly #client: ResponseWriter;
   /** The client's method; rules may have changed the one sent upstream. */
   readonly #method: string;
   #hasStarted = false;
-  #held: HeldBody | undefined;
-  #isComplete = false;
   #hidesBody = false;
   readonly #owner: ResponseOwner;
-  #flow: ThrottledStream | undefined;
 
   constructor(client: ResponseWriter, method: string, owner: ResponseOwner) {
+    super(NO_BODY);
     this.#client = client;
     this.#method = method;
     this.#owner = owner;
@@ -311,27 +326,12 @@ export class ResponseSender {
     return this.#hasStarted;
   }
 
-  get isWaitedFor(): boolean {
-    return this.#held?.isWanted === true;
-  }
-
-  /** The body received before the head was written. */
-  get held(): HeldBody {
-    return (this.#held ??= new HeldBody(this.framing, this.#isComplete));
-  }
-
   /** Makes `body` the whole body; a pending `content` promise resolves as gone. */
   replaceAll(body: Buffer): void {
     this.abandon();
-    this.#held = undefined;
-    this.#isComplete = true;
+    this.heldBody = undefined;
+    this.isComplete = true;
     this.replace(body);
-  }
-
-  /** Replaces a body that was awaited. */
-  replace(body: Buffer): void {
-    this.held.replace(body);
-    this.framing = this.held.framing;
   }
 
   /** Whether a response with this status has a body for this client. */
@@ -349,7 +349,7 @@ export class ResponseSender {
     const headBytes = this.#client.sendHead(response, this.#hidesBody ? NO_BODY : shown);
     this.#hasStarted = true;
     this.#owner.pace?.down.charge(headBytes);
-    if (this.#held) for (const piece of this.#held.take()) this.#write(piece);
+    if (this.heldBody) for (const piece of this.heldBody.take()) this.#write(piece);
   }
 
   /** False: the piece was buffered and nothing awaits more, so reading may pause. */
@@ -359,23 +359,14 @@ export class ResponseSender {
     return this.wantsMore;
   }
 
-  /** The limiter's queue, if any, is low. */
-  get wantsMore(): boolean {
-    return this.#flow === undefined || this.#flow.isLow;
-  }
-
-  resume(): void {
-    this.#flow?.resume();
-  }
-
   complete(): void {
-    this.#isComplete = true;
+    this.isComplete = true;
     if (!this.#hasStarted) this.held.end();
   }
 
   /** The whole body was written, but not its end. */
   get isReadyToEnd(): boolean {
-    return this.#isComplete && this.#hasStarted && (this.#flow === undefined || this.#flow.isEmpty);
+    return this.isComplete && this.#hasStarted && (this.queue === undefined || this.queue.isEmpty);
   }
 
   /** Writes the end. Trailers that cannot be written are dropped (RFC 9110, 6.5.1), as the body is complete. */
@@ -388,29 +379,13 @@ export class ResponseSender {
     }
   }
 
-  abandon(): void {
-    this.#held?.abandon();
-    this.#flow?.close();
+  protected moved(): void {
+    this.#owner.onResponseMoved();
   }
 
   #write(piece: Buffer): void {
     if (this.#hidesBody) return;
     if (this.#owner.pace === undefined) return this.#client.sendData(piece);
-    this.#writePaced(piece, this.#owner.pace.down);
-  }
-
-  #writePaced(piece: Buffer, line: BandwidthLimiter): void {
-    if (this.#flow === undefined && !line.isLimited) {
-      line.charge(piece.length);
-      return this.#client.sendData(piece);
-    }
-    this.#flow ??= line.open({
-      take: (part) => {
-        this.#client.sendData(part);
-        return this.#client.flush();
-      },
-      moved: () => this.#owner.onResponseMoved(),
-    });
-    this.#flow.add(piece);
+    this.sendPaced(this.#client, piece, this.#owner.pace.down);
   }
 }

@@ -53,14 +53,14 @@ interface RelayOptions {
 /** How long to wait for the origin's end after the client was reset. */
 const CLOSE_DELAY_MS = 250;
 
-interface Way {
+interface Direction {
   readonly from: ByteSocket;
   readonly to: ByteSocket;
-  readonly line: BandwidthLimiter | undefined;
+  readonly limiter: BandwidthLimiter | undefined;
 }
 
 /** The processing of one direction's bytes. */
-interface Course {
+interface DirectionPath {
   readonly outlet: Outlet;
   readonly tap: DirectionTap | undefined;
   readonly count: BodyCapture;
@@ -103,8 +103,8 @@ class Relay implements Timed {
     services.gauges.tunnelsTotal += 1;
     services.deadlines.add(this);
     this.#touch();
-    const up = { from: client, to: upstream, line: counts.pace?.up };
-    const down = { from: upstream, to: client, line: counts.pace?.down };
+    const up = { from: client, to: upstream, limiter: counts.pace?.up };
+    const down = { from: upstream, to: client, limiter: counts.pace?.down };
     const upOutlet = this.#outlet(up);
     const downOutlet = this.#outlet(down);
     this.#tap = counts.openTap?.(
@@ -113,8 +113,13 @@ class Relay implements Timed {
       () => this.end(undefined),
     );
     // Opening a tap may replace the bodies, so they are read after it.
-    this.#carry(up, { outlet: upOutlet, tap: this.#tap?.up, count: counts.requestBody, first: fromClient });
-    this.#carry(down, { outlet: downOutlet, tap: this.#tap?.down, count: counts.responseBody, first: fromUpstream });
+    this.#relayDirection(up, { outlet: upOutlet, tap: this.#tap?.up, count: counts.requestBody, first: fromClient });
+    this.#relayDirection(down, {
+      outlet: downOutlet,
+      tap: this.#tap?.down,
+      count: counts.responseBody,
+      first: fromUpstream,
+    });
     client.on("error", (error: NodeJS.ErrnoException) => this.#clientBroke(error));
     upstream.on("error", (error: NodeJS.ErrnoException) =>
       this.end(this.#clientFailure ?? originBroke(upstream, error)),
@@ -145,9 +150,9 @@ class Relay implements Timed {
     onEnd(failure);
   }
 
-  #outlet({ from, to, line }: Way): Outlet {
+  #outlet({ from, to, limiter }: Direction): Outlet {
     const waiting: (() => void)[] = [];
-    const flow = line?.open({
+    const flow = limiter?.open({
       take: (piece) => to.write(piece),
       moved: () => {
         this.#touch();
@@ -162,12 +167,12 @@ class Relay implements Timed {
     });
     return {
       send: (piece) => {
-        if (line !== undefined && flow !== undefined && (line.isLimited || !flow.isEmpty)) {
+        if (limiter !== undefined && flow !== undefined && (limiter.isLimited || !flow.isEmpty)) {
           flow.add(piece);
           if (!flow.isLow) from.pause();
           return;
         }
-        line?.charge(piece.length);
+        limiter?.charge(piece.length);
         if (!to.write(piece)) from.pause();
       },
       whenEmpty: (next) => {
@@ -180,7 +185,7 @@ class Relay implements Timed {
     };
   }
 
-  #carry({ from, to }: Way, { outlet, tap, count, first }: Course): void {
+  #relayDirection({ from, to }: Direction, { outlet, tap, count, first }: DirectionPath): void {
     const pass = (piece: Buffer): void => {
       if (this.#clientFailure !== undefined) return this.end(this.#clientFailure);
       this.#touch();
@@ -228,7 +233,7 @@ class Relay implements Timed {
     this.deadlineMs = performance.now() + CLOSE_DELAY_MS;
   }
 
-  #release({ from }: Way, outlet: Outlet): void {
+  #release({ from }: Direction, outlet: Outlet): void {
     this.#touch();
     if (outlet.hasRoom()) from.resume();
   }

@@ -51,22 +51,22 @@ export function parseAbsoluteTarget(target: string, method: string): RequestTarg
   const named = written.slice(written.lastIndexOf("@") + 1);
   // An empty port means the scheme's default (RFC 3986, 3.2.3) and is left out of Host.
   const authority = named.endsWith(":") ? named.slice(0, -1) : named;
-  const place = parseHostPort(authority);
-  if ("issue" in place) return `The host ${JSON.stringify(authority)} is not valid: ${place.issue}`;
+  const hostPort = parseHostPort(authority);
+  if ("issue" in hostPort) return `The host ${JSON.stringify(authority)} is not valid: ${hostPort.issue}`;
   const after = rest.slice(authorityEnd);
   const fragment = after.indexOf("#");
   const pathAndQuery = fragment === -1 ? after : after.slice(0, fragment);
   const isServerWide = method === "OPTIONS" && pathAndQuery === "";
   const path = isServerWide ? "*" : pathAndQuery.startsWith("/") ? pathAndQuery : `/${pathAndQuery}`;
-  return { scheme, host: place.host, port: place.port ?? (scheme === "https" ? 443 : 80), path, authority };
+  return { scheme, host: hostPort.host, port: hostPort.port ?? (scheme === "https" ? 443 : 80), path, authority };
 }
 
 /** Parses the `host:port` of CONNECT; the port is required. */
 export function parseConnectTarget(target: string): { readonly host: string; readonly port: number } | string {
-  const place = parseHostPort(target);
-  if ("issue" in place) return `The target ${JSON.stringify(target)} is not valid: ${place.issue}`;
-  if (place.port === undefined) return `The target ${JSON.stringify(target)} has no port`;
-  return { host: place.host, port: place.port };
+  const hostPort = parseHostPort(target);
+  if ("issue" in hostPort) return `The target ${JSON.stringify(target)} is not valid: ${hostPort.issue}`;
+  if (hostPort.port === undefined) return `The target ${JSON.stringify(target)} has no port`;
+  return { host: hostPort.host, port: hostPort.port };
 }
 
 /** The URL parts shown for a request that is not forwarded. */
@@ -81,13 +81,13 @@ interface ShownTarget extends Pick<RequestTarget, "host" | "port" | "path"> {
 export function shownTarget(target: string): ShownTarget | undefined {
   const [, written = "", authority = "", rest = ""] = TARGET.exec(target) ?? [];
   const [, name = "", port = ""] = AUTHORITY.exec(authority.slice(authority.lastIndexOf("@") + 1)) ?? [];
-  const place = parseHostPort(name);
-  if ("issue" in place || place.port !== undefined) return undefined;
+  const hostPort = parseHostPort(name);
+  if ("issue" in hostPort || hostPort.port !== undefined) return undefined;
   const lower = written.toLowerCase();
   const scheme = Object.keys(WEB_PORTS).find((known): known is WebScheme => known === lower) ?? "tcp";
   const shownPort = port === "" && scheme !== "tcp" ? WEB_PORTS[scheme] : portOf(port);
   const path = rest.startsWith("/") ? rest : `/${rest}`;
-  return { scheme, host: place.host, port: shownPort, path };
+  return { scheme, host: hostPort.host, port: shownPort, path };
 }
 
 type WebScheme = Exclude<Scheme, "tcp">;
@@ -203,18 +203,18 @@ function inTunnel(
   services: ProxyServices,
 ): PlannedRequest {
   let path = head.target;
-  let place: HostPort = hostField ?? base;
+  let hostPort: HostPort = hostField ?? base;
   // HTTP/1.0 may omit Host; the forwarded HTTP/1.1 request may not (RFC 9112, 3.2).
   let authority = hostField === undefined && !hasField(head.fields, "host") ? tunnelAuthority(base) : undefined;
   if (head.targetForm === "absolute") {
     const target = parseAbsoluteTarget(head.target, head.method);
     if (typeof target === "string") return refusedTarget(target, head);
     ({ path } = target);
-    place = target;
+    hostPort = target;
     authority = target.authority;
   }
   const secure = base.scheme === "https";
-  const request = message(head, base.scheme, place.host, place.port ?? base.port, path);
+  const request = message(head, base.scheme, hostPort.host, hostPort.port ?? base.port, path);
   if (base.host === MAGIC_HOST) return ownPage(request, services, secure);
   const { host, port, serverName, via } = base;
   return {
@@ -387,7 +387,11 @@ export function refusedRequest(
   const { target, method, fields } = read;
   const message = `The request is not valid HTTP: ${error.message}`;
   const failure: StatusFailure = { ...invalidRequest(message, error), status: error.status };
-  return recorded({ ...read, framing: NO_BODY }, placeOf(target, method, fieldValue(fields, "host"), base), failure);
+  return recorded(
+    { ...read, framing: NO_BODY },
+    shownTargetOf(target, method, fieldValue(fields, "host"), base),
+    failure,
+  );
 }
 
 /** The same for an HTTP/2 field section, possibly incomplete. `isWhole`: no body follows. */
@@ -404,7 +408,7 @@ export function refusedHttp2Request(
   const authority = sectionField(section, ":authority") ?? fieldValue(fields, "host") ?? "";
   const target = base === undefined ? `${sectionField(section, ":scheme") ?? "http"}://${authority}${path}` : path;
   const framing: Framing = isWhole ? NO_BODY : { kind: "chunked" };
-  return recorded({ method, version: "2", fields, framing }, placeOf(target, method, authority, base), failure);
+  return recorded({ method, version: "2", fields, framing }, shownTargetOf(target, method, authority, base), failure);
 }
 
 interface RefusedHead {
@@ -416,14 +420,14 @@ interface RefusedHead {
 
 function recorded(
   { method, version, fields, framing }: RefusedHead,
-  place: ShownTarget | undefined,
+  target: ShownTarget | undefined,
   failure: StatusFailure,
 ): RefusedRequest | undefined {
-  if (place === undefined || place.host === MAGIC_HOST) return undefined;
+  if (target === undefined || target.host === MAGIC_HOST) return undefined;
   removeField(fields, "proxy-authorization");
-  const path = place.path.replaceAll(/[^!-~]/gu, encoded);
-  const shown = path === place.path ? "" : "; its entry has bytes percent-encoded that no target may have";
-  const { scheme, host, port } = place;
+  const path = target.path.replaceAll(/[^!-~]/gu, encoded);
+  const shown = path === target.path ? "" : "; its entry has bytes percent-encoded that no target may have";
+  const { scheme, host, port } = target;
   return {
     head: { method, fields, framing, upgrade: undefined, keepAlive: false },
     request: { method, scheme, host, port, path, version: `HTTP/${version}`, fields, trailers: undefined },
@@ -431,7 +435,7 @@ function recorded(
   };
 }
 
-function placeOf(
+function shownTargetOf(
   target: string,
   method: string,
   hostField: string | undefined,

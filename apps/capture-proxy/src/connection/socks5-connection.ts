@@ -20,6 +20,7 @@ import type { Target, Verdict } from "#exchange/phases.ts";
 import { whenDecided } from "#exchange/pipeline.ts";
 import type { Dialled } from "#upstream/destination.ts";
 import { addressOfOctets, socks5Host } from "#upstream/proxy-route.ts";
+import { blocked } from "./client-failures.ts";
 import type { ProxyServices } from "./proxy-services.ts";
 import { relay } from "./relay.ts";
 import { type ConnectionHandle, TunnelExchange } from "./tunnel-exchange.ts";
@@ -84,7 +85,7 @@ export class Socks5Connection implements Timed, ConnectionHandle {
     this.#handshakeDone();
     if (outcome.kind === "refused") return this.#refuse(outcome.refusal, send);
     this.#send(send);
-    this.#asked(outcome.request, outcome.rest);
+    this.#onRequest(outcome.request, outcome.rest);
   };
 
   #send(bytes: Uint8Array): void {
@@ -109,16 +110,16 @@ export class Socks5Connection implements Timed, ConnectionHandle {
     endAndLinger(this.#socket, last);
   }
 
-  #asked({ command, host, port }: Socks5Request, rest: Buffer): void {
+  #onRequest({ command, host, port }: Socks5Request, rest: Buffer): void {
     if (command !== COMMAND.connect) {
       const name =
         command === COMMAND.bind ? "BIND" : command === COMMAND.associate ? "UDP ASSOCIATE" : String(command);
       this.#services.log.debug({ client: this.#facts.address, command: name }, "Refused a SOCKS5 command");
       return endAndLinger(this.#socket, replyBytes(REPLY.commandNotSupported));
     }
-    const place = placeOf(host, port);
-    const target: Target = { host: place.host, port, client: this.#facts };
-    if (place.problem !== undefined) return this.#fail(this.#entry(target), place.problem);
+    const requested = requestedTarget(host, port);
+    const target: Target = { host: requested.host, port, client: this.#facts };
+    if (requested.problem !== undefined) return this.#fail(this.#entry(target), requested.problem);
     const verdict = this.#services.pipeline.target(target);
     if (!(verdict instanceof Promise)) return this.#decided(target, verdict, rest);
     const decided = (later: Verdict): void => {
@@ -209,14 +210,14 @@ const REFUSED = {
   "wrong-credentials": "with wrong credentials",
 } as const;
 
-interface NamedPlace {
+interface RequestedTarget {
   /** As used by entries, rules and the dialer. */
   readonly host: string;
   readonly problem: Failure | undefined;
 }
 
 /** The target; an invalid name is shown in a form that cannot be mistaken for a valid one. */
-function placeOf(host: Socks5Host, port: number): NamedPlace {
+function requestedTarget(host: Socks5Host, port: number): RequestedTarget {
   const text = host.kind === "name" ? nameOf(host.name) : addressOfOctets(host.octets);
   if (text === undefined) {
     const shown = encodeURIComponent(Buffer.from((host as { name: string }).name, "latin1").toString("utf8"));
@@ -224,7 +225,7 @@ function placeOf(host: Socks5Host, port: number): NamedPlace {
     return { host: shown, problem: { stage: "resolve", side: "upstream", code: "DNS_NOT_FOUND", message } };
   }
   if (port !== 0) return { host: text, problem: undefined };
-  const message = `${text}:0 is not a place: there is no port 0`;
+  const message = `${text}:0 is not a valid target: there is no port 0`;
   return { host: text, problem: { stage: "connect", side: "upstream", code: "UPSTREAM_UNREACHABLE", message } };
 }
 
@@ -243,12 +244,6 @@ function boundHost(address: string): Socks5Host {
 }
 
 const NO_ADDRESS = new Uint8Array(4);
-
-function blocked(host: string, verdict: Exclude<Verdict, { kind: "continue" }>): Failure {
-  const message =
-    verdict.kind === "abort" ? verdict.reason : `A rule responds for ${host} with ${verdict.response.status}`;
-  return { stage: "policy", side: "internal", code: "BLOCKED", message };
-}
 
 /** The reply code of RFC 1928 for a failure. */
 export function replyOf(failure: Failure): ReplyCode {

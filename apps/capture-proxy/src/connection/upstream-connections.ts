@@ -2,11 +2,16 @@ import type { Moments, RequestMessage } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import type { MutableGauges } from "#exchange/gauges.ts";
 import { ConnectionHistory, machineOf, type SharedRequest } from "#upstream/idle-origins.ts";
-import { ALL_PROTOCOLS, isSamePlace, ONLY_HTTP1 } from "#upstream/destination.ts";
-import type { ApplicationProtocol, Destination, Dialled } from "#upstream/destination.ts";
+import {
+  ALL_PROTOCOLS,
+  type ApplicationProtocol,
+  type Destination,
+  type Dialled,
+  isSameDestination,
+  ONLY_HTTP1,
+} from "#upstream/destination.ts";
 import { OriginConnection } from "#upstream/origin-connection.ts";
-import { OriginSession } from "#upstream/origin-session.ts";
-import type { SessionEvents } from "#upstream/origin-session.ts";
+import { OriginSession, type SessionEvents } from "#upstream/origin-session.ts";
 import type { Origin, OriginRequest } from "#upstream/origin.ts";
 import type { ProxyServices } from "./proxy-services.ts";
 import type { ForwardPlan } from "./request-plan.ts";
@@ -57,7 +62,7 @@ export class UpstreamConnections implements SessionEvents {
   readonly #sessions: OriginSession[] = [];
   readonly #dials: SharedDial[] = [];
   /** Destinations that were offered HTTP/2 and chose HTTP/1.1. */
-  readonly #http1Places: Destination[] = [];
+  readonly #http1Destinations: Destination[] = [];
 
   /**
    * @param clientAddress  `address:port`; undefined for Weir's own requests
@@ -78,7 +83,9 @@ export class UpstreamConnections implements SessionEvents {
     if (!this.#wantsHttp1(destination, requirement) && !destination.secure) return undefined;
     return this.#connections.find(
       (known) =>
-        known.isIdle && isSamePlace(known.destination, destination) && (requirement === "any" || !known.isForwarded),
+        known.isIdle &&
+        isSameDestination(known.destination, destination) &&
+        (requirement === "any" || !known.isForwarded),
     );
   }
 
@@ -154,7 +161,7 @@ export class UpstreamConnections implements SessionEvents {
   }
 
   #serves(session: OriginSession, destination: Destination, requirement: UpstreamRequirement): boolean {
-    if (!session.hasRoom || !isSamePlace(session.destination, destination)) return false;
+    if (!session.hasRoom || !isSameDestination(session.destination, destination)) return false;
     return requirement === "websocket" ? session.acceptsWebSockets : session.hasSettings || destination.secure;
   }
 
@@ -163,13 +170,13 @@ export class UpstreamConnections implements SessionEvents {
     if (requirement === "any") return !destination.secure;
     // An origin may speak HTTP/2 and support WebSockets over HTTP/1.1 only.
     const refuses = (session: OriginSession): boolean =>
-      session.hasSettings && !session.acceptsWebSockets && isSamePlace(session.destination, destination);
+      session.hasSettings && !session.acceptsWebSockets && isSameDestination(session.destination, destination);
     return requirement === "websocket" && this.#sessions.some(refuses);
   }
 
   #dialFor(destination: Destination, requirement: UpstreamRequirement, moments: Moments): SharedDial {
     const known = this.#dials.find(
-      (dial) => dial.requirement === requirement && isSamePlace(dial.destination, destination),
+      (dial) => dial.requirement === requirement && isSameDestination(dial.destination, destination),
     );
     if (known) return known;
     const { dialer, idleOrigins } = this.#services;
@@ -257,13 +264,13 @@ export class UpstreamConnections implements SessionEvents {
   }
 
   #isHttp1(destination: Destination): boolean {
-    return this.#http1Places.some((place) => isSamePlace(place, destination));
+    return this.#http1Destinations.some((known) => isSameDestination(known, destination));
   }
 
   #noteHttp1(destination: Destination): void {
     if (this.#isHttp1(destination)) return;
-    this.#http1Places.push(destination);
-    if (this.#http1Places.length > MAX_ORIGINS) this.#http1Places.shift();
+    this.#http1Destinations.push(destination);
+    if (this.#http1Destinations.length > MAX_ORIGINS) this.#http1Destinations.shift();
   }
 
   #ownConnection(destination: Destination, dialled: Dialled, age: number): OriginConnection {

@@ -193,7 +193,7 @@ class WebSocketDirection implements DirectionTap {
       const bytes = piece.subarray(at, next);
       const read = this.#readFrame();
       if (this.#isBroken) {
-        this.#letGo();
+        this.#flushHeld();
         return this.#pass(piece.subarray(at));
       }
       this.#hold(bytes);
@@ -210,7 +210,7 @@ class WebSocketDirection implements DirectionTap {
     if (this.#heldBytes <= this.#terms.keptBytes + FRAMING_BYTES) return;
     // Too large to decide on.
     if (this.#mustRewrite) this.#giveUp();
-    this.#letGo();
+    this.#flushHeld();
   }
 
   /** A compressed message depends on one that was changed or dropped, and cannot be rewritten. */
@@ -224,7 +224,7 @@ class WebSocketDirection implements DirectionTap {
   }
 
   /** Forwards the buffer unchanged. */
-  #letGo(): void {
+  #flushHeld(): void {
     if (!this.#isDiscarding) for (const bytes of [...this.#held.wire, ...this.#frameWire]) this.#outlet.send(bytes);
     for (const frame of this.#held.frames) this.#record(frame);
     this.#held = { wire: [], frames: [] };
@@ -241,7 +241,7 @@ class WebSocketDirection implements DirectionTap {
     if (isControl(frame.opcode)) {
       // Control frames inside a message are sent before it, which is equivalent.
       for (const bytes of wire) this.#heldBytes -= bytes.length;
-      return this.#ask({ wire, frames: [tapped] }, read);
+      return this.#decide({ wire, frames: [tapped] }, read);
     }
     this.#held.wire.push(...wire);
     this.#held.frames.push(tapped);
@@ -249,10 +249,10 @@ class WebSocketDirection implements DirectionTap {
     const held = this.#held;
     this.#held = { wire: [], frames: [] };
     this.#heldBytes = 0;
-    this.#ask(held, read);
+    this.#decide(held, read);
   }
 
-  #ask(held: Held, { message, problem }: ReadFrame): void {
+  #decide(held: Held, { message, problem }: ReadFrame): void {
     if (message === undefined) return;
     if (this.#isDiscarding) return this.#leaveOut(held, message);
     if (message.isCut || problem !== undefined || !this.#gates()) return this.#goOn(held, message);
@@ -394,7 +394,7 @@ class WebSocketDirection implements DirectionTap {
     const done = this.#whenDone;
     if (done === undefined) return;
     this.#whenDone = undefined;
-    this.#letGo();
+    this.#flushHeld();
     done();
   }
 }

@@ -147,7 +147,7 @@ export class BodyCapture {
   /** Adds a piece by reference; it must not be changed afterwards. */
   add(piece: Buffer): void {
     this.sizeBytes += piece.length;
-    if (this.#watchers !== undefined) this.#tell((watcher) => watcher.piece(piece));
+    if (this.#watchers !== undefined) this.#notify((watcher) => watcher.piece(piece));
     if (this.#spool === undefined || this.#givenUp) return;
     const roomBytes = this.#limitBytes - this.storedBytes;
     if (roomBytes <= 0) return;
@@ -175,7 +175,7 @@ export class BodyCapture {
     this.#watchers = watchers.filter((watcher) => watcher.replaced === undefined);
     this.#endWatching();
     successor.#watchers = watchers.filter((watcher) => watcher.replaced !== undefined);
-    successor.#tell((watcher) => watcher.replaced?.());
+    successor.#notify((watcher) => watcher.replaced?.());
   }
 
   discard(): void {
@@ -186,17 +186,17 @@ export class BodyCapture {
 
   #endWatching(): void {
     if (this.#watchers === undefined) return;
-    this.#tell((watcher) => watcher.end());
+    this.#notify((watcher) => watcher.end());
     this.#watchers = undefined;
   }
 
-  #tell(what: (watcher: BodyWatcher) => void): void {
+  #notify(what: (watcher: BodyWatcher) => void): void {
     for (const watcher of this.#watchers ?? []) {
       try {
         what(watcher);
       } catch (error) {
         this.#watchers = this.#watchers?.filter((other) => other !== watcher);
-        tellFault(watcher, error);
+        reportFault(watcher, error);
       }
     }
   }
@@ -216,7 +216,7 @@ export class BodyCapture {
 }
 
 /** A watcher's error handler may fail as well; that error is ignored. */
-function tellFault(watcher: BodyWatcher, error: unknown): void {
+function reportFault(watcher: BodyWatcher, error: unknown): void {
   try {
     watcher.failed?.(error);
   } catch {}

@@ -1,7 +1,6 @@
 import type { Exchange, ExchangeView } from "./exchange.ts";
 import type { MessageControl, MessageHandler } from "./messages.ts";
-import { CONTINUE } from "./phases.ts";
-import type { Interceptor, Observer, Target, Verdict } from "./phases.ts";
+import { CONTINUE, type Interceptor, type Observer, type Target, type Verdict } from "./phases.ts";
 
 /** Reports an exception of a slice: its name, the phase and the error. */
 export type SliceFault = (slice: string, phase: string, error: unknown) => void;

@@ -1,9 +1,7 @@
 import type { RequestData, ResponseData } from "@headworks/capture-contract";
-import { fieldValue } from "@headworks/http1";
-import type { RawFields } from "@headworks/http1";
+import { fieldValue, type RawFields } from "@headworks/http1";
 import type { BodyState } from "./body.ts";
-import { exchangeUrl } from "./exchange.ts";
-import type { RequestMessage, ResponseMessage } from "./exchange.ts";
+import { exchangeUrl, type RequestMessage, type ResponseMessage } from "./exchange.ts";
 
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 

@@ -34,7 +34,7 @@ const MAX_NAMES = 1000;
 /** Name lookup for `net.connect` that shares concurrent and recent lookups. Failures are not cached. */
 export class NameCache {
   readonly #kept = new Map<string, Kept>();
-  readonly #asking = new Map<string, Response[]>();
+  readonly #pending = new Map<string, Response[]>();
   readonly #resolve: (name: string, options: LookupAllOptions, response: Response) => void;
   readonly #nowMs: () => number;
 
@@ -49,29 +49,29 @@ export class NameCache {
   /** The function passed to `net.connect`. */
   readonly lookup: LookupFunction = (name, options, response) => {
     const key = `${name}|${options.family ?? 0}|${options.hints ?? 0}`;
-    this.#ask(key, name, options, (error, addresses) => {
+    this.#resolveOnce(key, name, options, (error, addresses) => {
       if (options.all === true) return response(error, addresses);
       const [first] = addresses;
       response(error, first?.address ?? "", first?.family ?? 0);
     });
   };
 
-  #ask(key: string, name: string, options: LookupOptions, response: Response): void {
+  #resolveOnce(key: string, name: string, options: LookupOptions, response: Response): void {
     const kept = this.#kept.get(key);
     if (kept && kept.expiresMs > this.#nowMs()) {
       // Asynchronous, since the caller is still adding its listeners.
       process.nextTick(response, null, kept.addresses);
       return;
     }
-    const waiting = this.#asking.get(key);
+    const waiting = this.#pending.get(key);
     if (waiting) {
       waiting.push(response);
       return;
     }
     const responses = [response];
-    this.#asking.set(key, responses);
+    this.#pending.set(key, responses);
     this.#resolve(name, { ...options, all: true }, (error, addresses) => {
-      this.#asking.delete(key);
+      this.#pending.delete(key);
       if (error) this.#kept.delete(key);
       else this.#keep(key, addresses);
       for (const each of responses) each(error, addresses);
@@ -87,13 +87,13 @@ export class NameCache {
   }
 }
 
-interface Place {
+interface HostPort {
   readonly host: string;
   readonly port: number;
 }
 
 /** TLS settings of a connection. */
-interface TlsSide extends Place {
+interface TlsSide extends HostPort {
   /** The name that the certificate must match. */
   readonly serverName: string;
   readonly offered: readonly ApplicationProtocol[];
@@ -103,15 +103,15 @@ interface TlsSide extends Place {
 /** Shared by the process, like the system's resolver. */
 const names = new NameCache();
 
-const WAY = { noDelay: true, autoSelectFamily: true, lookup: names.lookup } as const;
+const SOCKET_OPTIONS = { noDelay: true, autoSelectFamily: true, lookup: names.lookup } as const;
 
-function openTcp({ host, port }: Place): Socket {
-  return readPastBrokenWrites(connectTcp({ host, port, ...WAY }));
+function openTcp({ host, port }: HostPort): Socket {
+  return readPastBrokenWrites(connectTcp({ host, port, ...SOCKET_OPTIONS }));
 }
 
 function openTls(side: TlsSide): TLSSocket {
   const { host, port } = side;
-  return readPastBrokenWrites(connectTls({ host, port, ...WAY, ...tlsOptions(side) } as ConnectionOptions));
+  return readPastBrokenWrites(connectTls({ host, port, ...SOCKET_OPTIONS, ...tlsOptions(side) } as ConnectionOptions));
 }
 
 /** Starts TLS over an existing connection. */
@@ -220,7 +220,7 @@ export class DirectAttempt extends Attempt {
   }
 
   /** For messages. */
-  #place(): string {
+  #hostPort(): string {
     return hostPortText(this.request.destination.host, this.request.destination.port);
   }
 
@@ -238,7 +238,7 @@ export class DirectAttempt extends Attempt {
         stage: "policy",
         side: "internal",
         code: "LOOP",
-        message: `${this.#place()} is this proxy itself (${address}); the request would go round for ever`,
+        message: `${this.#hostPort()} is this proxy itself (${address}); the request would loop forever`,
       });
       return;
     }
@@ -280,7 +280,7 @@ export class DirectAttempt extends Attempt {
       stage: this.request.moments.tlsStarted > 0 ? "tls" : "connect",
       side: "upstream",
       code: "UPSTREAM_CLOSED",
-      message: `${this.#place()} closed the connection before it was ready${note}`,
+      message: `${this.#hostPort()} closed the connection before it was ready${note}`,
     });
   };
 
@@ -292,7 +292,7 @@ export class DirectAttempt extends Attempt {
       stage,
       side: "upstream",
       code: "UPSTREAM_TIMEOUT",
-      message: `${this.#place()} did not ${step} within ${timeoutMs} ms`,
+      message: `${this.#hostPort()} did not ${step} within ${timeoutMs} ms`,
     };
   }
 
@@ -367,13 +367,11 @@ export class ProxyAttempt extends Attempt {
     const looped = (message: string): Failure => ({ stage: "policy", side: "internal", code: "LOOP", message });
     if (own.includes(remoteAddress, remotePort, localAddress)) {
       const who = capitalized(proxyText(this.#proxy));
-      return looped(
-        `${who} is this proxy itself (${remoteAddress}:${remotePort}); the request would go round for ever`,
-      );
+      return looped(`${who} is this proxy itself (${remoteAddress}:${remotePort}); the request would loop forever`);
     }
     if (!own.isNamedFrom(destination, { remoteAddress, localAddress })) return undefined;
-    const place = hostPortText(destination.host, destination.port);
-    return looped(`${place} is this proxy itself, also by way of ${proxyText(this.#proxy)} on the same machine`);
+    const hostPort = hostPortText(destination.host, destination.port);
+    return looped(`${hostPort} is this proxy itself, also through ${proxyText(this.#proxy)} on the same machine`);
   }
 
   readonly #onProxyReady = (): void => {
@@ -454,14 +452,14 @@ export class ProxyAttempt extends Attempt {
 
   readonly #onTlsClose = (): void => {
     const { host, port } = this.request.destination;
-    const message = `${hostPortText(host, port)} closed the connection before it was ready (by way of ${proxyText(this.#proxy)})`;
+    const message = `${hostPortText(host, port)} closed the connection before it was ready (through ${proxyText(this.#proxy)})`;
     this.fail({ stage: "tls", side: "upstream", code: "UPSTREAM_CLOSED", message });
   };
 
   protected late(timeoutMs: number): Failure {
     if (this.#secure === undefined) return lateProxy(this.#proxy, this.#step, timeoutMs);
     const { host, port } = this.request.destination;
-    const message = `${hostPortText(host, port)} did not complete TLS within ${timeoutMs} ms (by way of ${proxyText(this.#proxy)})`;
+    const message = `${hostPortText(host, port)} did not complete TLS within ${timeoutMs} ms (through ${proxyText(this.#proxy)})`;
     return { stage: "tls", side: "upstream", code: "UPSTREAM_TIMEOUT", message };
   }
 

@@ -33,13 +33,13 @@ test("when all addresses of a name refuse, the first one says why", () => {
   assert.equal(connectFailure(both, "h", 1).code, "UPSTREAM_REFUSED");
 });
 
-test("a host that ends TLS after it asked for a client certificate is said to ask for one", () => {
+test("a host that ends TLS after requesting a client certificate is reported as requiring one", () => {
   const alert = error("ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED");
   for (const told of [tlsFailure(alert, "h", "none"), brokenConnection(alert, "h", "send", "none")]) {
     assert.equal(told.code, "UPSTREAM_CLIENT_CERTIFICATE");
-    assert.match(told.message, /^h asks for a client certificate, and none is set for it/);
+    assert.match(told.message, /^h requires a client certificate, but none is configured for it/);
   }
-  assert.match(tlsFailure(alert, "h", "sent").message, /did not accept the client certificate that is set for it/);
+  assert.match(tlsFailure(alert, "h", "sent").message, /rejected the configured client certificate/);
   assert.equal(tlsFailure(alert, "h", undefined).code, "UPSTREAM_TLS");
   assert.equal(tlsFailure(error("ECONNRESET"), "h", "none").code, "UPSTREAM_RESET");
 });

@@ -9,7 +9,7 @@ type NodeError = NodeJS.ErrnoException & {
 
 /** Explains a failed name lookup or TCP connection for the error page. */
 export function connectFailure(error: NodeError, host: string, port: number): Failure {
-  const place = hostPortText(host, port);
+  const hostPort = hostPortText(host, port);
   const first = error.errors?.[0] ?? error;
   switch (first.code) {
     case "ENOTFOUND":
@@ -22,17 +22,17 @@ export function connectFailure(error: NodeError, host: string, port: number): Fa
     case "ETIMEOUT":
       return failure("resolve", "DNS_FAILED", `The name ${host} could not be resolved (${first.code})`, error);
     case "ECONNREFUSED":
-      return failure("connect", "UPSTREAM_REFUSED", `${place} refused the connection`, error);
+      return failure("connect", "UPSTREAM_REFUSED", `${hostPort} refused the connection`, error);
     case "ETIMEDOUT":
-      return failure("connect", "UPSTREAM_TIMEOUT", `${place} did not accept the connection in time`, error);
+      return failure("connect", "UPSTREAM_TIMEOUT", `${hostPort} did not accept the connection in time`, error);
     case "ECONNRESET":
     case "EPIPE":
-      return failure("connect", "UPSTREAM_RESET", `${place} reset the connection`, error);
+      return failure("connect", "UPSTREAM_RESET", `${hostPort} reset the connection`, error);
     default:
       return failure(
         "connect",
         "UPSTREAM_UNREACHABLE",
-        `${place} cannot be reached (${first.code ?? first.message})`,
+        `${hostPort} cannot be reached (${first.code ?? first.message})`,
         error,
       );
   }
@@ -74,16 +74,16 @@ export function tlsFailure(error: NodeError, serverName: string, clientCertifica
 /** A failure of an established connection. */
 export function brokenConnection(
   error: NodeError,
-  place: string,
+  hostPort: string,
   stage: "send" | "receive",
   clientCertificate: ClientCertificate,
 ): Failure {
-  const refusal = clientCertificateFailure(error, place, clientCertificate, stage);
+  const refusal = clientCertificateFailure(error, hostPort, clientCertificate, stage);
   if (refusal !== undefined) return refusal;
   const isReset = error.code === "ECONNRESET" || error.code === "EPIPE" || error.code === "ECONNABORTED";
   const note = clientCertificateNote(clientCertificate);
-  if (isReset) return failure(stage, "UPSTREAM_RESET", `${place} reset the connection${note}`, error);
-  const message = `The connection to ${place} broke (${error.code ?? error.message})${note}`;
+  if (isReset) return failure(stage, "UPSTREAM_RESET", `${hostPort} reset the connection${note}`, error);
+  const message = `The connection to ${hostPort} broke (${error.code ?? error.message})${note}`;
   return failure(stage, "UPSTREAM_CLOSED", message, error);
 }
 
@@ -91,22 +91,22 @@ export function brokenConnection(
 export function clientCertificateNote(clientCertificate: ClientCertificate): string {
   if (clientCertificate === undefined) return "";
   return clientCertificate === "none"
-    ? "; it had asked for a client certificate, and none is set for it (upstream_client_certificates)"
-    : "; it had asked for a client certificate, and got the one that is set for it";
+    ? "; it requested a client certificate, but none is configured for it (upstream_client_certificates)"
+    : "; it requested a client certificate and received the configured one";
 }
 
 /** TLS 1.3 reports a rejected or missing client certificate only after the handshake. */
 function clientCertificateFailure(
   error: NodeError,
-  place: string,
+  hostPort: string,
   clientCertificate: ClientCertificate,
   stage: Failure["stage"],
 ): Failure | undefined {
   if (clientCertificate === undefined || error.code?.includes("_ALERT_") !== true) return undefined;
   const message =
     clientCertificate === "none"
-      ? `${place} asks for a client certificate, and none is set for it (upstream_client_certificates)`
-      : `${place} did not accept the client certificate that is set for it (${error.reason ?? error.code})`;
+      ? `${hostPort} requires a client certificate, but none is configured for it (upstream_client_certificates)`
+      : `${hostPort} rejected the configured client certificate (${error.reason ?? error.code})`;
   return failure(stage, "UPSTREAM_CLIENT_CERTIFICATE", message, error);
 }
 

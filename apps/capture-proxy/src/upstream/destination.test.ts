@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { heapGrowthBytes } from "@headworks/testkit";
-import { isSamePlace, ownDestination } from "./destination.ts";
+import { isSameDestination, ownDestination } from "./destination.ts";
 import type { Destination } from "./destination.ts";
 
 const HEAD = Buffer.alloc(60_000, "x").toString("latin1");
@@ -20,6 +20,6 @@ test("what waits names its place in texts of its own, and it is the same place",
   assert.ok((await keep((destination) => destination)) > 5_000_000, "pieces hold on to their heads: the test sees it");
   assert.ok((await keep(ownDestination)) < 200_000);
   for (const [at, destination] of kept.slice(0, 100).entries()) {
-    assert.ok(isSamePlace(destination, kept[100 + at] as Destination));
+    assert.ok(isSameDestination(destination, kept[100 + at] as Destination));
   }
 });

@@ -20,7 +20,7 @@ export interface Destination {
 }
 
 /** Whether a connection to `a` can serve requests for `b`. */
-export function isSamePlace(a: Destination, b: Destination): boolean {
+export function isSameDestination(a: Destination, b: Destination): boolean {
   return (
     a.host === b.host &&
     a.port === b.port &&

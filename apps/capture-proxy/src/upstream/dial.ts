@@ -1,15 +1,10 @@
-import { newMoments } from "#exchange/exchange.ts";
-import type { Moments } from "#exchange/exchange.ts";
+import { type Moments, newMoments } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import { type AttemptRequest, DirectAttempt, ProxyAttempt } from "./attempt.ts";
 import { LOOP, LoopDetector, type OwnListeners } from "./loop-detector.ts";
-import { ONLY_HTTP1 } from "./destination.ts";
-import type { ApplicationProtocol, Destination, DialResult } from "./destination.ts";
+import { type ApplicationProtocol, type Destination, type DialResult, ONLY_HTTP1 } from "./destination.ts";
 import type { ProxyRoutes, Route } from "./proxy-route.ts";
 import type { UpstreamTrust } from "./trust.ts";
-
-export { ALL_PROTOCOLS, isSamePlace, ONLY_HTTP1 } from "./destination.ts";
-export type { ApplicationProtocol, Destination, Dialled, DialResult } from "./destination.ts";
 
 export interface DialerParts {
   readonly trust: UpstreamTrust;
@@ -64,12 +59,12 @@ export class Dialer {
     offered: readonly ApplicationProtocol[] = ONLY_HTTP1,
   ): () => void {
     const loops = this.#loops;
-    if (loops.hasComeRound(destination.host)) return failSoon(result, LOOP);
+    if (loops.recognizeProbe(destination.host)) return failSoon(result, LOOP);
     const route = this.#parts.routes.route(destination, this.#parts.viaPseudonym);
     if (route.kind !== "tunnel" || route.proxy.protocol !== "socks5") {
       return start(this.#request(destination, moments, result, offered), route);
     }
-    if (loops.isCircular) return failSoon(result, LOOP);
+    if (loops.isLooping) return failSoon(result, LOOP);
     const counted = loops.counted(destination, result);
     const abandon = start(this.#request(destination, moments, counted.result, offered), route);
     return () => {

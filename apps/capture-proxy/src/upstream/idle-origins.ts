@@ -2,7 +2,7 @@ import { isLoopback } from "@headworks/host-patterns";
 import { fieldValue, fieldValues, ownText, type RawFields } from "@headworks/http1";
 import { type DeadlineSweep, NOT_IN_SET, type Timed } from "@headworks/sockets";
 import type { MutableGauges } from "#exchange/gauges.ts";
-import { type Destination, isSamePlace } from "./destination.ts";
+import { type Destination, isSameDestination } from "./destination.ts";
 
 /** The properties of a request that decide whether its connection may be reused by another client. */
 export interface SharedRequest {
@@ -101,7 +101,7 @@ export class ConnectionHistory {
   }
 }
 
-/** In total; the longest idle connection is evicted first. */
+/** In total; the least recently used connection is evicted first. */
 const MAX_IDLE = 64;
 
 /** All loopback addresses are one machine. */
@@ -211,7 +211,7 @@ export class IdleOrigins<Origin extends Resting> {
       (known) =>
         known.machine === machine &&
         known.agent === agent &&
-        isSamePlace(known.origin.destination, destination) &&
+        isSameDestination(known.origin.destination, destination) &&
         known.origin.mayRest &&
         isWanted(known.origin),
     );

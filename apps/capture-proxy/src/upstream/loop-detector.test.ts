@@ -78,18 +78,18 @@ test("where crowds are usual, the proxy is asked once in ten seconds", () => {
 
 test("a question that comes round is a circle for ten seconds; what the proxy refuses meanwhile says so", () => {
   const { clock, watch, outcomes, enter } = rig();
-  assert.equal(watch.hasComeRound("h0123456789abcdef.invalid"), true, "it goes no further");
-  assert.equal(watch.isCircular, false, "nothing was asked");
+  assert.equal(watch.recognizeProbe("h0123456789abcdef.invalid"), true, "it goes no further");
+  assert.equal(watch.isLooping, false, "nothing was asked");
   const [refused, late, later] = enter(CROWD);
-  assert.equal(watch.hasComeRound("origin.test"), false);
-  assert.equal(watch.hasComeRound("hfedcba9876543210.invalid"), false, "another process asks");
-  assert.equal(watch.isCircular, false);
-  assert.equal(watch.hasComeRound("h0123456789abcdef.invalid"), true);
-  assert.equal(watch.isCircular, true);
+  assert.equal(watch.recognizeProbe("origin.test"), false);
+  assert.equal(watch.recognizeProbe("hfedcba9876543210.invalid"), false, "another process asks");
+  assert.equal(watch.isLooping, false);
+  assert.equal(watch.recognizeProbe("h0123456789abcdef.invalid"), true);
+  assert.equal(watch.isLooping, true);
   refused?.result.failed(REFUSED);
   late?.result.failed(LATE);
   clock.nowMs = 10_000;
-  assert.equal(watch.isCircular, false, "a request may find out whether it is still there");
+  assert.equal(watch.isLooping, false, "a request may find out whether it is still there");
   later?.result.failed(REFUSED);
   assert.deepEqual(outcomes, [LOOP, LATE, REFUSED]);
 });

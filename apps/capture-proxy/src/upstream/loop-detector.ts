@@ -22,8 +22,8 @@ export class OwnListeners {
   /** The port was released. */
   remove(address: string, port: number): void {
     const plain = plainAddress(address);
-    const place = this.#listeners.findIndex((each) => each.port === port && each.address === plain);
-    if (place !== -1) this.#listeners.splice(place, 1);
+    const index = this.#listeners.findIndex((each) => each.port === port && each.address === plain);
+    if (index !== -1) this.#listeners.splice(index, 1);
   }
 
   /** Whether the connected peer is one of our listeners. `localAddress` is our end of the connection. */
@@ -68,9 +68,9 @@ function isLoopback(address: string): boolean {
 /** This many concurrent connections to one destination through the proxy trigger a probe; none is refused for it. */
 const SUSPICIOUS_CONNECTIONS = 64;
 /** Minimum interval between probes. */
-const REST_MS = 10_000;
+const PROBE_INTERVAL_MS = 10_000;
 /** After a loop was found, requests fail for this time before one may try again. */
-const BELIEVED_MS = 10_000;
+const LOOP_MEMORY_MS = 10_000;
 /** Timeout of a probe. */
 const RESPONSE_TIMEOUT_MS = 5000;
 
@@ -80,19 +80,19 @@ export const LOOP: Failure = {
   side: "internal",
   code: "LOOP",
   message:
-    "What goes to the upstream proxy by SOCKS5 comes back here by way of other proxies; it would go round for ever",
+    "Connections to the SOCKS5 upstream proxy come back to this proxy through other proxies; they would loop forever",
 };
 
 /** A connection counted by the detector. */
 export interface CountedDial {
-  /** Use it in place of the given result. */
+  /** Use it instead of the given result. */
   readonly result: DialResult;
   /** Call it when the result is no longer awaited. */
   readonly left: () => void;
 }
 
 /** Connects through the proxy; returns the function that cancels. */
-export type AskProxy = (destination: Destination, result: DialResult) => () => void;
+export type DialThroughProxy = (destination: Destination, result: DialResult) => () => void;
 
 /**
  * Detects a SOCKS5 proxy that leads back to this process. SOCKS5 has no equivalent of `Via`, so the detector probes:
@@ -101,38 +101,38 @@ export type AskProxy = (destination: Destination, result: DialResult) => () => v
  */
 export class LoopDetector {
   readonly #name: string;
-  readonly #ask: AskProxy;
+  readonly #dial: DialThroughProxy;
   readonly #nowMs: () => number;
   /** Connections in progress or open, by destination. */
   readonly #connections = new Map<string, number>();
-  #quietUntilMs = Number.NEGATIVE_INFINITY;
-  #isAsking = false;
-  #believedUntilMs = Number.NEGATIVE_INFINITY;
+  #nextProbeMs = Number.NEGATIVE_INFINITY;
+  #isProbing = false;
+  #loopUntilMs = Number.NEGATIVE_INFINITY;
 
   /**
    * @param pseudonym  this process's name for proxies on the route
    * @param nowMs  monotonic clock
    */
-  constructor(viaPseudonym: string, ask: AskProxy, nowMs: () => number = () => performance.now()) {
+  constructor(viaPseudonym: string, dial: DialThroughProxy, nowMs: () => number = () => performance.now()) {
     // Never a real host (RFC 6761, 6.4).
     this.#name = `${viaPseudonym}.invalid`;
-    this.#ask = ask;
+    this.#dial = dial;
     this.#nowMs = nowMs;
   }
 
   /**
    * Whether this host is that of a probe coming back. Only then is a loop recorded, and only while a probe is pending:
-   * otherwise anyone who learns the name could block all traffic.
+   * otherwise the name alone would be enough to block all traffic.
    */
-  hasComeRound(host: string): boolean {
+  recognizeProbe(host: string): boolean {
     if (host !== this.#name) return false;
-    if (this.#isAsking) this.#believedUntilMs = this.#nowMs() + BELIEVED_MS;
+    if (this.#isProbing) this.#loopUntilMs = this.#nowMs() + LOOP_MEMORY_MS;
     return true;
   }
 
   /** A loop was found recently. */
-  get isCircular(): boolean {
-    return this.#nowMs() < this.#believedUntilMs;
+  get isLooping(): boolean {
+    return this.#nowMs() < this.#loopUntilMs;
   }
 
   /** Counts a connection about to be opened through the proxy. */
@@ -148,36 +148,36 @@ export class LoopDetector {
         failed: (failure) => {
           left();
           const isResponse = failure.stage === "proxy-handshake";
-          result.failed(isResponse && this.isCircular ? LOOP : failure);
+          result.failed(isResponse && this.isLooping ? LOOP : failure);
         },
       },
     };
   }
 
   #enter({ host, port }: Destination): () => void {
-    const place = `${host}:${port}`;
-    const count = (this.#connections.get(place) ?? 0) + 1;
-    this.#connections.set(place, count);
-    if (count >= SUSPICIOUS_CONNECTIONS) this.#question(port);
+    const key = `${host}:${port}`;
+    const count = (this.#connections.get(key) ?? 0) + 1;
+    this.#connections.set(key, count);
+    if (count >= SUSPICIOUS_CONNECTIONS) this.#probe(port);
     let isIn = true;
     return () => {
       if (!isIn) return;
       isIn = false;
-      const others = (this.#connections.get(place) ?? 1) - 1;
-      if (others === 0) this.#connections.delete(place);
-      else this.#connections.set(place, others);
+      const others = (this.#connections.get(key) ?? 1) - 1;
+      if (others === 0) this.#connections.delete(key);
+      else this.#connections.set(key, others);
     };
   }
 
-  #question(port: number): void {
+  #probe(port: number): void {
     const nowMs = this.#nowMs();
-    if (nowMs < this.#quietUntilMs) return;
-    this.#quietUntilMs = nowMs + REST_MS;
-    this.#isAsking = true;
+    if (nowMs < this.#nextProbeMs) return;
+    this.#nextProbeMs = nowMs + PROBE_INTERVAL_MS;
+    this.#isProbing = true;
     let end = (): void => undefined;
     const done = (): void => {
       clearTimeout(late);
-      this.#isAsking = false;
+      this.#isProbing = false;
     };
     const late = setTimeout(() => {
       end();
@@ -193,6 +193,6 @@ export class LoopDetector {
       // Some proxies report success before they connect, and wait for data.
       socket.write(`HEAD / HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
     };
-    end = this.#ask({ host, port, secure: false, serverName: undefined, tunnel: true }, { connected, failed: done });
+    end = this.#dial({ host, port, secure: false, serverName: undefined, tunnel: true }, { connected, failed: done });
   }
 }

@@ -220,7 +220,7 @@ export class OriginConnection implements Origin {
       this.#readResponse(chunk);
     } catch (error) {
       // A bug in the proxy ends this exchange, not the process, even after a complete response.
-      const message = "The proxy failed; its log says why";
+      const message = "The proxy failed; see its log";
       const failure: Failure = { stage: "receive", side: "internal", code: "INTERNAL", message, cause: error };
       const present = this.#handler;
       this.destroy();
@@ -266,15 +266,14 @@ export class OriginConnection implements Origin {
   }
 
   #refuse(error: Http1Error): void {
-    const place = hostPortText(this.#destination.host, this.#destination.port);
     this.#lose({
       stage: "receive",
       side: "upstream",
       code: error.code === "truncated" ? "UPSTREAM_CLOSED" : "UPSTREAM_PROTOCOL",
       message:
         error.code === "truncated"
-          ? `${place} closed the connection in the middle of its response`
-          : `The response of ${place} is not valid HTTP: ${error.message}`,
+          ? `${this.#hostPort} closed the connection in the middle of its response`
+          : `The response of ${this.#hostPort} is not valid HTTP: ${error.message}`,
       cause: error,
     });
   }
@@ -284,10 +283,11 @@ export class OriginConnection implements Origin {
     this.#handler = undefined;
     const outcome = this.#state.lost();
     this.#socket.destroy();
-    if (outcome !== "none") handler?.onOriginLost(outcome, this.#told(failure));
+    if (outcome !== "none") handler?.onOriginLost(outcome, this.#attributed(failure));
   }
 
-  #told(failure: Failure): Failure {
+  /** Attributes the failure to the forwarding proxy where it is to blame. */
+  #attributed(failure: Failure): Failure {
     const forwarding = this.#forwarding;
     if (forwarding === undefined || failure === this.#proxyFailure) return failure;
     return forwardedFailure(failure, forwarding, this.firstByteMs > 0);
@@ -320,9 +320,13 @@ export class OriginConnection implements Origin {
     this.#whenRead(() => {
       // An origin that closes without reading the request resets the connection, which ends such a response normally.
       if (this.#isRefusalUntilClose) return this.#ended();
-      const place = hostPortText(this.#destination.host, this.#destination.port);
       this.#lose(
-        brokenConnection(error, place, this.firstByteMs === 0 ? "send" : "receive", this.tls?.clientCertificate),
+        brokenConnection(
+          error,
+          this.#hostPort,
+          this.firstByteMs === 0 ? "send" : "receive",
+          this.tls?.clientCertificate,
+        ),
       );
     });
 
@@ -332,10 +336,14 @@ export class OriginConnection implements Origin {
   };
 
   #closedEarly(): void {
-    const place = hostPortText(this.#destination.host, this.#destination.port);
     const note = clientCertificateNote(this.tls?.clientCertificate);
-    const message = `${place} closed the connection without a response${note}`;
+    const message = `${this.#hostPort} closed the connection without a response${note}`;
     this.#lose({ stage: "receive", side: "upstream", code: "UPSTREAM_CLOSED", message });
+  }
+
+  /** For messages. */
+  get #hostPort(): string {
+    return hostPortText(this.#destination.host, this.#destination.port);
   }
 
   #detach(): void {
@@ -380,5 +388,5 @@ function forwardedFailure(failure: Failure, { proxy }: Forwarding, hasResponse: 
     return proxyFailure(failure.stage, "UPSTREAM_PROXY_CLOSED", message, failure.cause);
   }
   if (failure.side !== "upstream") return failure;
-  return { ...failure, message: `${failure.message} (by way of ${proxyText(proxy)})` };
+  return { ...failure, message: `${failure.message} (through ${proxyText(proxy)})` };
 }

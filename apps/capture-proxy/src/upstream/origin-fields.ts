@@ -69,7 +69,7 @@ export const LOOP_DETECTED: Failure = {
   stage: "policy",
   side: "internal",
   code: "LOOP",
-  message: "The request was here before and came back by way of other proxies; it would go round for ever",
+  message: "The request came back to this proxy through other proxies; it would loop forever",
 };
 
 /**

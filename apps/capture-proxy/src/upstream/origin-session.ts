@@ -42,34 +42,13 @@ import type { HeadLimits, LostOutcome, Origin, OriginRequest, ResponseHandler, R
 /** Request body bytes buffered for the origin's window before the client is paused. */
 const SEND_BUFFER_BYTES = 131_072;
 
-interface StreamOwner {
-  readonly session: Http2Session;
-  readonly scheme: "http" | "https";
-  /** `host:port` of the origin, for messages and for requests without a host. */
-  readonly place: string;
-  readonly address: string;
-  readonly tls: UpstreamTlsFacts | undefined;
-  /** Undefined: never reused by another client. */
-  readonly history: ConnectionHistory | undefined;
-  /** Whether the connection has served a response; if so, its end may only mean that it was idle for too long. */
-  readonly hasAnswered: boolean;
-  /** The code of a GOAWAY that ended all streams. */
-  readonly goawayCode: number | undefined;
-  /** The stream's slot is free; `isAnswered`: a response had begun. */
-  ended(isAnswered: boolean): void;
-  /** The stream was abandoned without a response: the connection may be dead. */
-  doubted(): void;
-  /** The origin requires HTTP/1.1 for this request (RFC 9113, 7). */
-  http1Required(): void;
-}
-
 /** One request to an origin over HTTP/2. */
 class OriginStream implements Origin, StreamHandler {
   readonly address: string;
   readonly tls: UpstreamTlsFacts | undefined;
   readonly reportsUnprocessed = true;
   firstByteMs = 0;
-  readonly #owner: StreamOwner;
+  readonly #owner: OriginSession;
   #stream: Http2Stream | undefined;
   #handler: ResponseHandler | undefined;
   #request: OriginRequest | undefined;
@@ -78,7 +57,7 @@ class OriginStream implements Origin, StreamHandler {
   #isFinished = false;
   #wasUsed = false;
 
-  constructor(owner: StreamOwner) {
+  constructor(owner: OriginSession) {
     this.#owner = owner;
     this.address = owner.address;
     this.tls = owner.tls;
@@ -88,7 +67,7 @@ class OriginStream implements Origin, StreamHandler {
     const { session } = this.#owner;
     this.#handler = handler;
     this.#request = request;
-    this.#wasUsed = this.#owner.hasAnswered;
+    this.#wasUsed = this.#owner.hasResponded;
     this.#owner.history?.requestSent(request);
     const section = this.#section(request);
     let sizeBytes = 0;
@@ -153,17 +132,17 @@ class OriginStream implements Origin, StreamHandler {
 
   /** The field section of a request, pseudo-fields first (RFC 9113, 8.3.1). */
   #section({ method, path, fields, framing, upgrade, authority }: OriginRequest): string[] {
-    const { scheme, place } = this.#owner;
-    const host = authority ?? fieldValue(fields, "host") ?? place;
+    const { scheme, hostPort } = this.#owner;
+    const host = authority ?? fieldValue(fields, "host") ?? hostPort;
     const section = upgrade === undefined ? [":method", method] : [":method", "CONNECT", ":protocol", upgrade];
     section.push(":scheme", scheme, ":authority", host, ":path", path);
     const forwarded = requestFields(fields, framing, undefined, authority);
     removeOurMembers(forwarded);
     countDownForwards(method, forwarded);
-    const asksForTrailers = /(?:^|,)\s*trailers\s*(?:,|;|$)/i.test(fieldValue(forwarded, "te") ?? "");
+    const acceptsTrailers = /(?:^|,)\s*trailers\s*(?:,|;|$)/i.test(fieldValue(forwarded, "te") ?? "");
     const at = section.length;
     appendHttp2Fields(forwarded, section);
-    if (asksForTrailers && !section.includes("te", at)) section.push("te", "trailers");
+    if (acceptsTrailers && !section.includes("te", at)) section.push("te", "trailers");
     if (upgrade !== undefined) withoutKey(section);
     return section;
   }
@@ -258,14 +237,14 @@ class OriginStream implements Origin, StreamHandler {
 
   /** A bug in the proxy ends this exchange, not the process. */
   #broken(cause: unknown): void {
-    const message = "The proxy failed; its log says why";
+    const message = "The proxy failed; see its log";
     const failure: Failure = { stage: "receive", side: "internal", code: "INTERNAL", message, cause };
     if (!this.#isFinished) this.#settle("fail", failure);
     this.#stream?.reset(CANCEL);
   }
 
   #refuse(what: string): void {
-    const message = `The response of ${this.#owner.place} is not valid HTTP/2: ${what}`;
+    const message = `The response of ${this.#owner.hostPort} is not valid HTTP/2: ${what}`;
     const failure: Failure = { stage: "receive", side: "upstream", code: "UPSTREAM_PROTOCOL", message };
     this.#settle("fail", failure);
     this.#stream?.reset(PROTOCOL_ERROR);
@@ -300,27 +279,27 @@ class OriginStream implements Origin, StreamHandler {
   }
 
   #failure(code: number): Failure {
-    const { place, session } = this.#owner;
+    const { hostPort, session } = this.#owner;
     const { error } = session;
     const when = this.#hasHead ? "in the middle of its response" : "without a response";
     const stage = this.#hasHead ? "receive" : "send";
     const problem = this.#stream?.problem;
     if (problem !== undefined) {
-      const message = `The response of ${place} is not valid HTTP/2: ${problem}`;
+      const message = `The response of ${hostPort} is not valid HTTP/2: ${problem}`;
       return { stage: "receive", side: "upstream", code: "UPSTREAM_PROTOCOL", message };
     }
     if (error instanceof Http2Error && code === NO_ERROR) {
-      const message = `${place} broke the rules of HTTP/2 ${when}: ${error.message}`;
+      const message = `${hostPort} broke the rules of HTTP/2 ${when}: ${error.message}`;
       return { stage: "receive", side: "upstream", code: "UPSTREAM_PROTOCOL", message, cause: error };
     }
     if (error !== undefined && code === NO_ERROR) {
-      return brokenConnection(error, place, stage, this.tls?.clientCertificate);
+      return brokenConnection(error, hostPort, stage, this.tls?.clientCertificate);
     }
     if (code === NO_ERROR && session.isFinished) {
-      const message = `${place} closed the connection ${when}${clientCertificateNote(this.tls?.clientCertificate)}`;
+      const message = `${hostPort} closed the connection ${when}${clientCertificateNote(this.tls?.clientCertificate)}`;
       return { stage: "receive", side: "upstream", code: "UPSTREAM_CLOSED", message };
     }
-    const message = `${place} ended the stream ${when} (${http2CodeName(code)})`;
+    const message = `${hostPort} ended the stream ${when} (${http2CodeName(code)})`;
     const kind = code === PROTOCOL_ERROR ? "UPSTREAM_PROTOCOL" : "UPSTREAM_RESET";
     return { stage: "receive", side: "upstream", code: kind, message, resetCode: code === NO_ERROR ? CANCEL : code };
   }
@@ -370,16 +349,19 @@ interface SessionParts {
  * One HTTP/2 connection to an origin, with concurrent exchanges of one client connection; its history decides whether
  * another may inherit it.
  */
-export class OriginSession implements StreamOwner {
+export class OriginSession {
   readonly session: Http2Session;
   readonly scheme: "http" | "https";
+  /** Undefined: never reused by another client. */
   readonly history: ConnectionHistory | undefined;
   readonly address: string;
   readonly tls: UpstreamTlsFacts | undefined;
-  hasAnswered = false;
+  /** Whether the connection has served a response; if so, its end may only mean that it was idle for too long. */
+  hasResponded = false;
+  /** The code of a GOAWAY that ended all streams. */
   goawayCode: number | undefined;
   #destination: Destination;
-  #place: string;
+  #hostPort: string;
   #events: SessionEvents;
   #streams = 0;
   #isClosing = false;
@@ -398,7 +380,7 @@ export class OriginSession implements StreamOwner {
     this.history = history;
     this.#events = events;
     this.scheme = secure ? "https" : "http";
-    this.#place = hostPortText(host, port);
+    this.#hostPort = hostPortText(host, port);
     this.address = dialled.address;
     this.tls = dialled.tls;
     this.session = new Http2Session(
@@ -423,8 +405,9 @@ export class OriginSession implements StreamOwner {
     return this.#destination;
   }
 
-  get place(): string {
-    return this.#place;
+  /** `host:port` of the origin, for messages and for requests without a host. */
+  get hostPort(): string {
+    return this.#hostPort;
   }
 
   get isIdle(): boolean {
@@ -439,7 +422,7 @@ export class OriginSession implements StreamOwner {
   /** Becomes idle and releases references to its last client's requests. */
   rest(onGone: () => void): void {
     this.#destination = ownDestination(this.#destination);
-    this.#place = ownText(this.#place);
+    this.#hostPort = ownText(this.#hostPort);
     this.#events = { gone: onGone, closing: () => this.destroy(), http1Required: () => undefined };
   }
 
@@ -479,11 +462,13 @@ export class OriginSession implements StreamOwner {
     return new OriginStream(this);
   }
 
-  ended(isAnswered: boolean): void {
+  /** A stream's slot is free; `hasResponse`: a response had begun. */
+  ended(hasResponse: boolean): void {
     this.#streams -= 1;
-    if (isAnswered) this.hasAnswered = true;
+    if (hasResponse) this.hasResponded = true;
   }
 
+  /** A stream was abandoned without a response: the connection may be dead. */
   doubted(): void {
     if (this.#isPinging || this.session.isFinished) return;
     this.#isPinging = true;
@@ -494,6 +479,7 @@ export class OriginSession implements StreamOwner {
     });
   }
 
+  /** The origin requires HTTP/1.1 for a request (RFC 9113, 7). */
   http1Required(): void {
     this.#isClosing = true;
     this.#events.http1Required(this);

@@ -65,16 +65,16 @@ export interface ConnectFields {
  */
 export class HttpConnect implements TunnelHandshake {
   readonly #proxy: ProxyAddress;
-  readonly #place: string;
-  readonly #said: ConnectFields;
+  readonly #hostPort: string;
+  readonly #fields: ConnectFields;
   readonly #reader: ResponseReader;
   #head: ResponseHead | undefined;
   #error: Http1Error | undefined;
 
-  constructor(proxy: ProxyAddress, target: { readonly host: string; readonly port: number }, said: ConnectFields) {
+  constructor(proxy: ProxyAddress, target: { readonly host: string; readonly port: number }, fields: ConnectFields) {
     this.#proxy = proxy;
-    this.#place = hostPortText(target.host, target.port);
-    this.#said = said;
+    this.#hostPort = hostPortText(target.host, target.port);
+    this.#fields = fields;
     this.#reader = new ResponseReader(
       {
         onInformational: () => undefined,
@@ -96,11 +96,11 @@ export class HttpConnect implements TunnelHandshake {
   }
 
   start(): Uint8Array {
-    const { authorization, via } = this.#said;
-    const fields = ["Host", this.#place];
+    const { authorization, via } = this.#fields;
+    const fields = ["Host", this.#hostPort];
     if (authorization !== undefined) fields.push("Proxy-Authorization", authorization);
     for (const value of via) fields.push("Via", value);
-    return Buffer.from(requestHeadText("CONNECT", this.#place, fields), "latin1");
+    return Buffer.from(requestHeadText("CONNECT", this.#hostPort, fields), "latin1");
   }
 
   read(chunk: Buffer): HandshakeStep {
@@ -118,30 +118,33 @@ export class HttpConnect implements TunnelHandshake {
   }
 
   #refusal({ status, reason }: ResponseHead): Failure {
-    const said = quotable(`${status} ${reason}`);
+    const reply = quotable(`${status} ${reason}`);
     const who = capitalized(proxyText(this.#proxy));
     // Some proxies use 401 for 407; only the proxy itself can have responded to CONNECT.
-    if (status === 407 || status === 401) return unauthorizedProxy(this.#proxy, this.#said.authorization !== undefined);
+    if (status === 407 || status === 401)
+      return unauthorizedProxy(this.#proxy, this.#fields.authorization !== undefined);
     if (status === 508) {
-      const message = `By way of ${proxyText(this.#proxy)}, the way to ${this.#place} leads round in a circle (${said})`;
+      const message = `Through ${proxyText(this.#proxy)}, the route to ${this.#hostPort} is a loop (${reply})`;
       return { stage: "proxy-handshake", side: "upstream", code: "LOOP", message };
     }
     if (status === 504) {
-      const message = `${who} did not reach ${this.#place} in time (${said})`;
+      const message = `${who} did not reach ${this.#hostPort} in time (${reply})`;
       return proxyFailure("proxy-handshake", "UPSTREAM_PROXY_TIMEOUT", message);
     }
     if (status >= 500) {
-      const message = `${who} could not connect to ${this.#place} (${said})`;
+      const message = `${who} could not connect to ${this.#hostPort} (${reply})`;
       return proxyFailure("proxy-handshake", "UPSTREAM_PROXY_CONNECT", message);
     }
-    const message = `${who} refuses a tunnel to ${this.#place} (${said})`;
+    const message = `${who} refuses a tunnel to ${this.#hostPort} (${reply})`;
     return proxyFailure("proxy-handshake", "UPSTREAM_PROXY_DENIED", message);
   }
 }
 
 /** The proxy requires credentials or rejected the given ones. */
 export function unauthorizedProxy(proxy: ProxyAddress, hadCredentials: boolean): Failure {
-  const what = hadCredentials ? "does not accept the configured credentials" : "asks for credentials; none are set";
+  const what = hadCredentials
+    ? "does not accept the configured credentials"
+    : "requires credentials; none are configured";
   const message = `${capitalized(proxyText(proxy))} ${what}`;
   return proxyFailure("proxy-handshake", "UPSTREAM_PROXY_AUTH", message);
 }
@@ -149,7 +152,7 @@ export function unauthorizedProxy(proxy: ProxyAddress, hadCredentials: boolean):
 /** CONNECT to a SOCKS5 proxy. The proxy resolves names, so that no DNS query leaves this machine. */
 class Socks5Connect implements TunnelHandshake {
   readonly #proxy: ProxyAddress;
-  readonly #place: string;
+  readonly #hostPort: string;
   readonly #hasCredentials: boolean;
   readonly #handshake: Socks5ClientHandshake;
 
@@ -160,7 +163,7 @@ class Socks5Connect implements TunnelHandshake {
     credentials: ProxyCredentials | undefined,
   ) {
     this.#proxy = proxy;
-    this.#place = hostPortText(host, port);
+    this.#hostPort = hostPortText(host, port);
     this.#hasCredentials = credentials !== undefined;
     this.#handshake = new Socks5ClientHandshake(
       { host: socks5Host(host), port },
@@ -211,16 +214,16 @@ class Socks5Connect implements TunnelHandshake {
 
   #refusal(code: number): Failure {
     const who = capitalized(proxyText(this.#proxy));
-    const said = `reply ${code}: ${replyText(code)}`;
+    const reply = `reply ${code}: ${replyText(code)}`;
     if (code === REPLY.notAllowed) {
-      const message = `${who} refuses a tunnel to ${this.#place} (${said})`;
+      const message = `${who} refuses a tunnel to ${this.#hostPort} (${reply})`;
       return proxyFailure("proxy-handshake", "UPSTREAM_PROXY_DENIED", message);
     }
     if (code === REPLY.expired) {
-      const message = `${who} did not reach ${this.#place} in time (${said})`;
+      const message = `${who} did not reach ${this.#hostPort} in time (${reply})`;
       return proxyFailure("proxy-handshake", "UPSTREAM_PROXY_TIMEOUT", message);
     }
-    const message = `${who} could not connect to ${this.#place} (${said})`;
+    const message = `${who} could not connect to ${this.#hostPort} (${reply})`;
     return proxyFailure("proxy-handshake", "UPSTREAM_PROXY_CONNECT", message);
   }
 }
@@ -308,7 +311,7 @@ export class ProxyRoutes {
       return { kind: "tunnel", proxy, handshake: new Socks5Connect(proxy, target, this.#credentials) };
     } catch (error) {
       if (!(error instanceof RangeError)) throw error;
-      const message = `${capitalized(proxyText(proxy))} cannot be asked for ${hostPortText(target.host, target.port)}: ${error.message}`;
+      const message = `${capitalized(proxyText(proxy))} cannot connect to ${hostPortText(target.host, target.port)}: ${error.message}`;
       return {
         kind: "refused",
         failure: proxyFailure("proxy-handshake", "UPSTREAM_PROXY_PROTOCOL", message, error),

@@ -1,7 +1,6 @@
 import { hostPortText } from "@headworks/host-patterns";
 import { NO_BODY } from "@headworks/http1";
-import { newMoments } from "#exchange/exchange.ts";
-import type { Moments } from "#exchange/exchange.ts";
+import { type Moments, newMoments } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import type { ProbeRequest, ProbeResult, ProbeStep } from "#exchange/outgoing.ts";
 import type { Destination, Dialled } from "./destination.ts";
@@ -37,14 +36,14 @@ export async function probeRoute(dialer: Dialer, request: ProbeRequest): Promise
     return { via, steps, failure: undefined };
   }
   const startedMs = performance.now();
-  const response = await askFor(target.path, destination, dialled.value, signal);
+  const response = await requestHead(target.path, destination, dialled.value, signal);
   const durationMs = performance.now() - startedMs;
-  const isAnswered = "value" in response;
-  const detail = isAnswered ? `Status ${response.value}` : response.failure.message;
+  const hasResponse = "value" in response;
+  const detail = hasResponse ? `Status ${response.value}` : response.failure.message;
   return {
     via,
-    steps: [...steps, { name: "Get a response", ok: isAnswered, detail, durationMs }],
-    failure: isAnswered ? undefined : response.failure,
+    steps: [...steps, { name: "Get a response", ok: hasResponse, detail, durationMs }],
+    failure: hasResponse ? undefined : response.failure,
   };
 }
 
@@ -62,7 +61,7 @@ async function dialTo(
   return await unlessAborted(promise, resolve, signal, abandon);
 }
 
-async function askFor(
+async function requestHead(
   path: string,
   destination: Destination,
   dialled: Dialled,
@@ -72,7 +71,7 @@ async function askFor(
   const origin = new OriginConnection(destination, dialled, undefined);
   const nothing = (): void => undefined;
   const { host, port, secure } = destination;
-  const place = hostPortText(host, port, secure ? 443 : 80);
+  const hostPort = hostPortText(host, port, secure ? 443 : 80);
   origin.send(
     {
       onInformational: nothing,
@@ -88,7 +87,7 @@ async function askFor(
     {
       method: "HEAD",
       path,
-      fields: ["Host", place, "User-Agent", "weir", "Accept", "*/*", "Connection", "close"],
+      fields: ["Host", hostPort, "User-Agent", "weir", "Accept", "*/*", "Connection", "close"],
       fieldLines: undefined,
       framing: NO_BODY,
       upgrade: undefined,
@@ -100,7 +99,7 @@ async function askFor(
   );
   origin.sendEnd(undefined);
   origin.flush();
-  const timer = setTimeout(() => resolve({ failure: unanswered(place) }), RESPONSE_TIMEOUT_MS);
+  const timer = setTimeout(() => resolve({ failure: noResponse(hostPort) }), RESPONSE_TIMEOUT_MS);
   const outcome = await unlessAborted(promise, resolve, signal, nothing);
   clearTimeout(timer);
   origin.destroy();
@@ -115,15 +114,15 @@ async function unlessAborted<T>(
 ): Promise<Outcome<T>> {
   const onAbort = (): void => {
     abandon();
-    resolve({ failure: { stage: "client-read", side: "client", code: "CLIENT_ABORTED", message: "Called off" } });
+    resolve({ failure: { stage: "client-read", side: "client", code: "CLIENT_ABORTED", message: "Cancelled" } });
   };
   if (signal.aborted) onAbort();
   signal.addEventListener("abort", onAbort, { once: true });
   return await outcome.finally(() => signal.removeEventListener("abort", onAbort));
 }
 
-function unanswered(place: string): Failure {
-  const message = `${place} did not answer within ${RESPONSE_TIMEOUT_MS} ms`;
+function noResponse(hostPort: string): Failure {
+  const message = `${hostPort} did not respond within ${RESPONSE_TIMEOUT_MS} ms`;
   return { stage: "receive", side: "upstream", code: "UPSTREAM_TIMEOUT", message };
 }
 
@@ -136,15 +135,15 @@ interface Part {
 /** The steps that were begun, by their moments. */
 function partsOf(via: ProbeResult["via"], { target, proxy }: ProbeRequest, moments: Moments): Part[] {
   const isDirect = via === "direct";
-  const place = hostPortText(target.host, target.port);
-  const hop = isDirect ? place : hostPortText(proxy.host, proxy.port);
+  const hostPort = hostPortText(target.host, target.port);
+  const hop = isDirect ? hostPort : hostPortText(proxy.host, proxy.port);
   const whose = isDirect ? "the target" : "the proxy";
   const tlsPeer = isDirect || proxy.protocol !== "https" ? "the target" : "the proxy";
   const parts: Part[] = [
     { name: `Resolve ${whose}`, fromMs: moments.resolveStarted, detail: isDirect ? target.host : proxy.host },
     { name: `Connect to ${whose}`, fromMs: moments.connectStarted, detail: hop },
-    { name: "Open a tunnel", fromMs: moments.tunnelStarted, detail: `${proxy.protocol.toUpperCase()} to ${place}` },
-    { name: `TLS with ${tlsPeer}`, fromMs: moments.tlsStarted, detail: tlsPeer === "the target" ? place : hop },
+    { name: "Open a tunnel", fromMs: moments.tunnelStarted, detail: `${proxy.protocol.toUpperCase()} to ${hostPort}` },
+    { name: `TLS with ${tlsPeer}`, fromMs: moments.tlsStarted, detail: tlsPeer === "the target" ? hostPort : hop },
   ];
   return parts.filter(({ fromMs }) => fromMs > 0);
 }
@@ -164,7 +163,10 @@ function passedSteps(via: ProbeResult["via"], request: ProbeRequest, moments: Mo
     if (step.name.startsWith("Connect")) return { ...step, detail: dialled.address };
     if (!step.name.startsWith("TLS with the target") || dialled.tls === undefined) return step;
     const { version, verified, issuer } = dialled.tls;
-    return { ...step, detail: `${version}, ${verified ? `issued by ${issuer ?? "nobody"}` : "not verified"}` };
+    return {
+      ...step,
+      detail: `${version}, ${verified ? `issued by ${issuer ?? "an unknown issuer"}` : "not verified"}`,
+    };
   });
 }
 
@@ -173,5 +175,5 @@ function failedSteps(via: ProbeResult["via"], request: ProbeRequest, moments: Mo
   const steps = timed(partsOf(via, request, moments), performance.now());
   const last = steps.pop();
   const { message: detail } = failure;
-  return [...steps, { name: last?.name ?? "Choose a way", ok: false, detail, durationMs: last?.durationMs ?? 0 }];
+  return [...steps, { name: last?.name ?? "Choose a route", ok: false, detail, durationMs: last?.durationMs ?? 0 }];
 }

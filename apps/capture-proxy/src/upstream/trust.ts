@@ -1,8 +1,13 @@
 import { constants } from "node:crypto";
-import { createSecureContext, getCACertificates } from "node:tls";
-import type { SecureContext, SecureContextOptions, SecureVersion, TLSSocket } from "node:tls";
-import type { HostMatcher } from "@headworks/host-patterns";
-import { compileHostPatterns } from "@headworks/host-patterns";
+import {
+  createSecureContext,
+  getCACertificates,
+  type SecureContext,
+  type SecureContextOptions,
+  type SecureVersion,
+  type TLSSocket,
+} from "node:tls";
+import { compileHostPatterns, type HostMatcher } from "@headworks/host-patterns";
 import type { UpstreamTlsFacts } from "#exchange/exchange.ts";
 
 interface Peer {

@@ -149,8 +149,8 @@ class Pass {
       const { method, scheme, host, port, path } = this.#edit.request;
       const isMoved = (): boolean => {
         const now = this.#edit.request;
-        const isSamePlace = now.host === host && now.port === port && now.scheme === scheme && now.path === path;
-        return !isSamePlace || now.method !== method;
+        const isSameUrl = now.host === host && now.port === port && now.scheme === scheme && now.path === path;
+        return !isSameUrl || now.method !== method;
       };
       const applied = this.#apply(rule);
       if (applied !== undefined) {
