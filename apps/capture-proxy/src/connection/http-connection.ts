@@ -41,88 +41,6 @@ import { relay } from "./relay.ts";
 import { planRequest, refusedRequest, type TunnelBase } from "./request-plan.ts";
 import { UpstreamConnections } from "./upstream-connections.ts";
 
-/** Writes the responses of one client connection in order, framed for the client's HTTP version. */
-class Http1Response {
-  readonly #writer: BatchedWriter;
-  readonly #state: DownstreamState;
-  /** Framing of the current response; undefined before its head. */
-  #framing: Framing | undefined;
-
-  constructor(writer: BatchedWriter, state: DownstreamState) {
-    this.#writer = writer;
-    this.#state = state;
-  }
-
-  /** True if the framing lets the client detect a truncated body, so that buffered bytes may still be sent. */
-  get showsItsEnd(): boolean {
-    return this.#framing !== undefined && this.#framing.kind !== "until-close";
-  }
-
-  /** Resets for the next request. */
-  begin(): void {
-    this.#framing = undefined;
-  }
-
-  /**
-   * Returns the size of the head in bytes.
-   * @throws Http1Error for a field that cannot be written; another response may follow
-   */
-  head(response: Readonly<ResponseMessage>, framing: Framing): number {
-    const start = this.#state.responseStarted(framing);
-    const fields = responseFields(response.fields, start);
-    // RFC 9110, 8.6: a 204 has no Content-Length.
-    if (response.status === 204) removeField(fields, "content-length");
-    const lines = areSameFields(fields, response.fields) ? response.fieldLines : undefined;
-    const head = this.#headText(response, fields, lines);
-    this.#framing = start.framing;
-    this.#writer.text(head);
-    return head.length;
-  }
-
-  #headText({ status, reason }: Readonly<ResponseMessage>, fields: RawFields, lines: FieldLines | undefined): string {
-    try {
-      return responseHeadText(status, reason, fields, lines);
-    } catch (error) {
-      this.#state.responseWithdrawn();
-      throw error;
-    }
-  }
-
-  /** Writes a 1xx response; false if the client may not get one now. */
-  informational(status: number, reason: string, fields: RawFields): boolean {
-    if (!this.#state.informational(status)) return false;
-    this.#writer.text(responseHeadText(status, reason, fields));
-    return true;
-  }
-
-  /** The complete response to a request that never became an exchange; the last one of the connection. */
-  refusal(status: number, failure: Failure, head: RequestHead | undefined): void {
-    const page = failureResponse(failure, head?.fields ?? []);
-    this.#state.drain();
-    const start = this.#state.responseStarted({ kind: "length", lengthBytes: page.body.length });
-    const fields = [...page.fields, "Connection", start.connection ?? "close"];
-    this.#writer.text(responseHeadText(status, reasonPhrase(status), fields));
-    if (head?.method !== "HEAD") this.#writer.bytes(page.body);
-    this.#writer.flush();
-    this.#state.responseEnded();
-  }
-
-  data(piece: Buffer): void {
-    if (this.#framing?.kind === "chunked") this.#writer.bytes(piece, chunkPrefix(piece.length), CHUNK_END);
-    else this.#writer.bytes(piece);
-  }
-
-  end(trailers: RawFields | undefined): void {
-    if (this.#framing?.kind !== "chunked") return;
-    this.#writer.text(trailers ? lastChunkWithTrailers(trailers) : LAST_CHUNK);
-  }
-
-  /** Flushes to the socket; false on backpressure. */
-  flush(): boolean {
-    return this.#writer.flush();
-  }
-}
-
 /**
  * A client that closed its sending side may still read or may be gone: TCP reports that only after a write.
  * It counts as gone after this time without a byte from the origin.
@@ -172,7 +90,8 @@ export class HttpConnection implements ExchangeClient, Timed {
   readonly origins: UpstreamConnections;
   readonly #writer: BatchedWriter;
   readonly #state = new DownstreamState();
-  readonly #response: Http1Response;
+  /** Framing of the current response; undefined before its head. */
+  #framing: Framing | undefined;
   readonly #knownHost = new KnownHost();
   readonly #socket: ClientSocket;
   readonly #base: TunnelBase | undefined;
@@ -201,7 +120,6 @@ export class HttpConnection implements ExchangeClient, Timed {
     this.services = services;
     this.facts = facts;
     this.#writer = new BatchedWriter(socket);
-    this.#response = new Http1Response(this.#writer, this.#state);
     this.origins = new UpstreamConnections(services, facts.address, (origin) =>
       services.pipeline.closing(facts, origin),
     );
@@ -286,19 +204,46 @@ export class HttpConnection implements ExchangeClient, Timed {
   }
 
   sendInformational(status: number, reason: string, fields: RawFields): void {
-    this.#response.informational(status, reason, fields);
+    this.#informational(status, reason, fields);
   }
 
+  /** Writes a 1xx response; false if the client may not get one now. */
+  #informational(status: number, reason: string, fields: RawFields): boolean {
+    if (!this.#state.informational(status)) return false;
+    this.#writer.text(responseHeadText(status, reason, fields));
+    return true;
+  }
+
+  /** After an Http1Error, another response may follow. */
   sendHead(response: Readonly<ResponseMessage>, framing: Framing): number {
-    return this.#response.head(response, framing);
+    const start = this.#state.responseStarted(framing);
+    const fields = responseFields(response.fields, start);
+    // RFC 9110, 8.6: a 204 has no Content-Length.
+    if (response.status === 204) removeField(fields, "content-length");
+    const lines = areSameFields(fields, response.fields) ? response.fieldLines : undefined;
+    const head = this.#headText(response, fields, lines);
+    this.#framing = start.framing;
+    this.#writer.text(head);
+    return head.length;
+  }
+
+  #headText({ status, reason }: Readonly<ResponseMessage>, fields: RawFields, lines: FieldLines | undefined): string {
+    try {
+      return responseHeadText(status, reason, fields, lines);
+    } catch (error) {
+      this.#state.responseWithdrawn();
+      throw error;
+    }
   }
 
   sendData(piece: Buffer): void {
-    this.#response.data(piece);
+    if (this.#framing?.kind === "chunked") this.#writer.bytes(piece, chunkPrefix(piece.length), CHUNK_END);
+    else this.#writer.bytes(piece);
   }
 
   sendEnd(trailers: RawFields | undefined): void {
-    this.#response.end(trailers);
+    if (this.#framing?.kind !== "chunked") return;
+    this.#writer.text(trailers ? lastChunkWithTrailers(trailers) : LAST_CHUNK);
   }
 
   flush(): boolean {
@@ -326,7 +271,7 @@ export class HttpConnection implements ExchangeClient, Timed {
     this.#exchange = undefined;
     this.#writer.flush();
     // A close-delimited body would look complete after a clean close.
-    if (this.#response.showsItsEnd) this.#socket.destroySoon();
+    if (this.#framing !== undefined && this.#framing.kind !== "until-close") this.#socket.destroySoon();
     else cutConnection(this.#socket);
   }
 
@@ -383,7 +328,7 @@ export class HttpConnection implements ExchangeClient, Timed {
   #onHead(head: RequestHead): void {
     this.#isHeadTimed = false;
     this.#state.requestStarted(head);
-    this.#response.begin();
+    this.#framing = undefined;
     if (head.method === "CONNECT" && this.#handover) {
       this.#connectHead = head;
       return;
@@ -516,7 +461,7 @@ export class HttpConnection implements ExchangeClient, Timed {
       failTunnel(this.#base, { ...failure, status: error.status });
       return this.#respondWithError(error.status, failure, undefined);
     }
-    this.#response.begin();
+    this.#framing = undefined;
     this.#exchange = new HttpExchange(this, refused.head, refused.request, refused.plan);
     this.#exchange.start();
   }
@@ -531,7 +476,14 @@ export class HttpConnection implements ExchangeClient, Timed {
 
   /** Responds to a request that never became an exchange, then closes. */
   #respondWithError(status: number, failure: Failure, head: RequestHead | undefined): void {
-    this.#response.refusal(status, failure, head);
+    const page = failureResponse(failure, head?.fields ?? []);
+    this.#state.drain();
+    const start = this.#state.responseStarted({ kind: "length", lengthBytes: page.body.length });
+    const fields = [...page.fields, "Connection", start.connection ?? "close"];
+    this.#writer.text(responseHeadText(status, reasonPhrase(status), fields));
+    if (head?.method !== "HEAD") this.#writer.bytes(page.body);
+    this.#writer.flush();
+    this.#state.responseEnded();
     this.#endAndLinger();
   }
 
@@ -568,8 +520,18 @@ export class HttpConnection implements ExchangeClient, Timed {
       case "finish":
         this.#hasClientEnded = true;
         this.touch();
-        probeClient(this.#response, () => this.#exchange?.isDeciding === true);
+        this.#probeClient();
     }
+  }
+
+  /**
+   * Probes whether the client is gone while rules decide and nothing else is written. The probe is an interim response,
+   * which a half-closed client ignores (RFC 9110, 15.2); its rejection shows at the next write.
+   */
+  #probeClient([delayMs, ...later]: readonly number[] = PROBE_DELAYS_MS): void {
+    if (this.#exchange?.isDeciding !== true || !this.#informational(102, reasonPhrase(102), [])) return;
+    this.#writer.flush();
+    if (delayMs !== undefined) setTimeout(() => this.#probeClient(later), delayMs).unref();
   }
 
   readonly #onDrain = (): void => {
@@ -593,20 +555,6 @@ export class HttpConnection implements ExchangeClient, Timed {
 
 function ignoreError(): void {
   // "close" follows and cleans up.
-}
-
-/**
- * Probes whether the client is gone while rules decide and nothing else is written. The probe is an interim response,
- * which a half-closed client ignores (RFC 9110, 15.2); its rejection shows at the next write.
- */
-function probeClient(
-  response: Http1Response,
-  isDeciding: () => boolean,
-  [delayMs, ...later]: readonly number[] = PROBE_DELAYS_MS,
-): void {
-  if (!isDeciding() || !response.informational(102, reasonPhrase(102), [])) return;
-  response.flush();
-  if (delayMs !== undefined) setTimeout(() => probeClient(response, isDeciding, later), delayMs).unref();
 }
 
 /** Whether the client of a tunnel may speak something other than HTTP: inside TLS, only ALPN rules that out. */

@@ -38,7 +38,7 @@ export class BandwidthLimiter {
   #credit = 0;
   #countedMs = 0;
   /** Streams that have bytes and no backpressure, next one first. */
-  #turns: LimitedStream[] = [];
+  #turns: ThrottledStream[] = [];
   #stopTimer: (() => void) | undefined;
   #isSharing = false;
 
@@ -66,7 +66,7 @@ export class BandwidthLimiter {
 
   /** Opens a stream to `receiver`. */
   open(receiver: Receiver): ThrottledStream {
-    return new LimitedStream(this, receiver);
+    return new ThrottledStream(this, receiver);
   }
 
   /** Charges bytes sent outside the streams, such as heads. */
@@ -78,7 +78,7 @@ export class BandwidthLimiter {
   }
 
   /** Schedules a stream that has bytes to deliver. */
-  queue(flow: LimitedStream): void {
+  queue(flow: ThrottledStream): void {
     if (this.#turns.length === 0 && !this.#isSharing) {
       this.#count(BURST_MS);
       // After idling, credit is capped at one burst.
@@ -96,7 +96,7 @@ export class BandwidthLimiter {
   }
 
   /** Removes a stream from the schedule. */
-  drop(flow: LimitedStream): void {
+  drop(flow: ThrottledStream): void {
     const at = this.#turns.indexOf(flow);
     if (at !== -1) this.#turns.splice(at, 1);
   }
@@ -151,28 +151,16 @@ export class BandwidthLimiter {
 }
 
 /** One transfer through a limiter. */
-export interface ThrottledStream {
-  readonly isEmpty: boolean;
-  /** The queue is below its low-water mark: the source should supply more. */
-  readonly isLow: boolean;
-  /** Queues bytes by reference. */
-  add(piece: Buffer): void;
-  /** The receiver drained. */
-  resume(): void;
-  /** Discards the queue. */
-  close(): void;
-}
-
-class LimitedStream implements ThrottledStream {
+export class ThrottledStream {
   waitingBytes = 0;
-  readonly #line: BandwidthLimiter;
+  readonly #limiter: BandwidthLimiter;
   readonly #receiver: Receiver;
   #pieces: Buffer[] = [];
   #isBlocked = false;
   #isQueued = false;
 
-  constructor(line: BandwidthLimiter, receiver: Receiver) {
-    this.#line = line;
+  constructor(limiter: BandwidthLimiter, receiver: Receiver) {
+    this.#limiter = limiter;
     this.#receiver = receiver;
   }
 
@@ -180,10 +168,12 @@ class LimitedStream implements ThrottledStream {
     return this.waitingBytes === 0;
   }
 
+  /** The queue is below its low-water mark: the source should supply more. */
   get isLow(): boolean {
-    return this.waitingBytes < this.#line.lowBytes;
+    return this.waitingBytes < this.#limiter.lowBytes;
   }
 
+  /** Queues bytes by reference. */
   add(piece: Buffer): void {
     if (piece.length === 0) return;
     this.#pieces.push(piece);
@@ -191,16 +181,18 @@ class LimitedStream implements ThrottledStream {
     this.#queue();
   }
 
+  /** The receiver drained. */
   resume(): void {
     this.#isBlocked = false;
     this.#queue();
   }
 
+  /** Discards the queue. */
   close(): void {
     this.#pieces = [];
     this.waitingBytes = 0;
     this.#isBlocked = true;
-    if (this.#isQueued) this.#line.drop(this);
+    if (this.#isQueued) this.#limiter.drop(this);
     this.#isQueued = false;
   }
 
@@ -228,7 +220,7 @@ class LimitedStream implements ThrottledStream {
   #queue(): void {
     if (this.#isQueued || this.#isBlocked || this.waitingBytes === 0) return;
     this.#isQueued = true;
-    this.#line.queue(this);
+    this.#limiter.queue(this);
   }
 }
 

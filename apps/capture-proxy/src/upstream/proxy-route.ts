@@ -121,8 +121,9 @@ export class HttpConnect implements TunnelHandshake {
     const reply = quotable(`${status} ${reason}`);
     const who = capitalized(proxyText(this.#proxy));
     // Some proxies use 401 for 407; only the proxy itself can have responded to CONNECT.
-    if (status === 407 || status === 401)
+    if (status === 407 || status === 401) {
       return unauthorizedProxy(this.#proxy, this.#fields.authorization !== undefined);
+    }
     if (status === 508) {
       const message = `Through ${proxyText(this.#proxy)}, the route to ${this.#hostPort} is a loop (${reply})`;
       return { stage: "proxy-handshake", side: "upstream", code: "LOOP", message };
