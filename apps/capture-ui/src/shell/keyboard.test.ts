@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { BINDINGS, chordOf, conflicts, meaningOf, shownKeys, type KeyPress } from "./keyboard.ts";
+import { type Binding, BINDINGS, chordOf, meaningOf, shownKeys, type KeyPress } from "./keyboard.ts";
 
 const press = (key: string, modifiers: Partial<KeyPress> = {}): KeyPress => ({
   key,
@@ -11,11 +11,32 @@ const press = (key: string, modifiers: Partial<KeyPress> = {}): KeyPress => ({
   ...modifiers,
 });
 
+/** Groups whose keys work on one screen each. */
+const OF_ONE_SCREEN: readonly Binding["group"][] = ["Request", "Paused"];
+
+/** Keys bound twice on one screen, or unreachable because a prefix comes first. */
+function conflicts(bindings: readonly Binding[]): readonly string[] {
+  const claims = bindings.flatMap(({ keys, group }) => keys.map((one) => ({ keys: one, group })));
+  const all = claims.map((claim) => claim.keys);
+  const twice = claims
+    .filter((claim, index) =>
+      claims.some(
+        (other, at) =>
+          at < index &&
+          other.keys === claim.keys &&
+          (other.group === claim.group || !OF_ONE_SCREEN.includes(other.group) || !OF_ONE_SCREEN.includes(claim.group)),
+      ),
+    )
+    .map((claim) => claim.keys);
+  const prefixes = all.flatMap((keys) => (keys.includes(" ") ? (keys.split(" ")[0] ?? []) : []));
+  return [...new Set([...twice, ...all.filter((keys) => prefixes.includes(keys))])];
+}
+
 test("no two actions share keys, and no key hides behind a prefix", () => {
   assert.deepEqual(conflicts(BINDINGS), []);
 });
 
-test("keys of one screen may mean something else on another one, and only there", () => {
+test("the same keys may have different actions on different screens", () => {
   const [first] = BINDINGS;
   assert.ok(first);
   const entry = { ...first, keys: ["E"], group: "Request" as const };
@@ -25,7 +46,7 @@ test("keys of one screen may mean something else on another one, and only there"
   assert.deepEqual(conflicts([entry, entry]), ["E"]);
 });
 
-test("of actions that share keys the one counts that can be done now", () => {
+test("of actions that share keys, the usable one wins", () => {
   for (const action of ["replay.edit", "paused.edit"] as const) {
     const meaning = meaningOf("E", undefined, false, (each) => each === action);
     assert.equal(meaning.kind === "action" && meaning.binding.action, action);

@@ -183,24 +183,3 @@ export function shownKeys(keys: string, mac: boolean): string {
     )
     .join(" then ");
 }
-
-/** Groups whose keys work on one screen each. */
-const OF_ONE_SCREEN: readonly Binding["group"][] = ["Request", "Paused"];
-
-/** Keys bound twice on one screen, or unreachable because a prefix comes first. */
-export function conflicts(bindings: readonly Binding[]): readonly string[] {
-  const claims = bindings.flatMap(({ keys, group }) => keys.map((one) => ({ keys: one, group })));
-  const all = claims.map((claim) => claim.keys);
-  const twice = claims
-    .filter((claim, index) =>
-      claims.some(
-        (other, at) =>
-          at < index &&
-          other.keys === claim.keys &&
-          (other.group === claim.group || !OF_ONE_SCREEN.includes(other.group) || !OF_ONE_SCREEN.includes(claim.group)),
-      ),
-    )
-    .map((claim) => claim.keys);
-  const prefixes = all.flatMap((keys) => (keys.includes(" ") ? (keys.split(" ")[0] ?? []) : []));
-  return [...new Set([...twice, ...all.filter((keys) => prefixes.includes(keys))])];
-}

@@ -1,12 +1,41 @@
 import { useQuery } from "@tanstack/react-query";
-import { useEffect } from "react";
+import { type ComponentType, useEffect } from "react";
+import { fieldsQuery } from "../../queries.ts";
 import { Page } from "../../ui/page.tsx";
 import { EmptyState, ErrorState, Spinner } from "../../ui/states.tsx";
-import { fieldsQuery } from "../../queries.ts";
-import { GROUP_SECTIONS, LEADING_SECTIONS, TRAILING_SECTIONS } from "./sections.tsx";
+import { CertificateCard } from "./certificate-card.tsx";
+import { GrpcSchemasSection } from "./grpc-schemas-section.tsx";
+import { RulesSection } from "./rules-section.tsx";
 import { SettingGroupCard } from "./setting-group.tsx";
-import { groupSettings } from "./setting-model.ts";
+import { groupSettings, type SettingGroup } from "./setting-model.ts";
 import styles from "./settings.module.css";
+import { AutoSaveSection, LogsSection, MirrorSection, SocksSection, StorageCard } from "./status-sections.tsx";
+import { UpstreamSection } from "./upstream-section.tsx";
+
+interface Section {
+  readonly id: string;
+  readonly title: string;
+  readonly Component: ComponentType;
+}
+
+const LEADING_SECTIONS: readonly Section[] = [
+  { id: "certificate", title: "Certificate", Component: CertificateCard },
+  { id: "storage", title: "Storage", Component: StorageCard },
+];
+
+/** Custom sections of setting groups, by group id. */
+const GROUP_SECTIONS: Readonly<Record<string, ComponentType<{ readonly group: SettingGroup }>>> = {
+  "auto-save": AutoSaveSection,
+  logs: LogsSection,
+  mirror: MirrorSection,
+  rules: RulesSection,
+  socks: SocksSection,
+  "upstream-proxy": UpstreamSection,
+};
+
+const TRAILING_SECTIONS: readonly Section[] = [
+  { id: "grpc-schemas", title: "gRPC schemas", Component: GrpcSchemasSection },
+];
 
 /** All settings, built from the service's description, and other setup sections. */
 export function SettingsView() {

@@ -1,8 +1,12 @@
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Copy } from "lucide-react";
 import type { ReactNode } from "react";
 import { api, errorText } from "../../api.ts";
-import { Button } from "../../ui/button.tsx";
+import { configQuery, fieldsQuery, statsQuery } from "../../queries.ts";
+import { Button, IconButton } from "../../ui/button.tsx";
+import { copyText } from "../../ui/copy.ts";
 import { formatBytes, formatCount, formatDateTime } from "../../ui/format.ts";
+import { Card } from "../../ui/page.tsx";
 import { Spinner } from "../../ui/states.tsx";
 import {
   archivesText,
@@ -10,6 +14,8 @@ import {
   lastSnapshotText,
   logStatus,
   mirrorStatus,
+  socksAddress,
+  socksStatus,
   type Status,
   trafficLogText,
 } from "./section-status.ts";
@@ -216,5 +222,113 @@ function LogActions() {
         </pre>
       )}
     </>
+  );
+}
+
+export function SocksSection({ group }: { readonly group: SettingGroup }) {
+  const fields = useQuery(fieldsQuery).data ?? [];
+  const config = useQuery(configQuery);
+  const status = socksStatus(fields);
+  const address = socksAddress(fields, config.data?.shown_host ?? "127.0.0.1");
+  return (
+    <Card id={group.id} title={group.title}>
+      <div className={styles["section"]}>
+        <StatusLine tone={status.tone}>{status.text}</StatusLine>
+        {address?.isOpen === true && (
+          <Problem>
+            Any host that can reach this machine can use this proxy. Set a user name and password, or restrict Allowed
+            clients under Listeners.
+          </Problem>
+        )}
+        {address !== null && (
+          <Facts>
+            <Fact name="Client address">
+              <span className={styles["copied"]}>
+                <code>{address.url}</code>
+                <IconButton
+                  label="Copy SOCKS address"
+                  icon={<Copy size={13} />}
+                  onClick={() => void copyText(address.url, "SOCKS address")}
+                />
+              </span>
+            </Fact>
+          </Facts>
+        )}
+        <p className={styles["quiet"]}>
+          SOCKS traffic is forwarded without being decoded; each connection is recorded with destination, duration and
+          size.
+        </p>
+        <ConfigForm group={group} />
+      </div>
+    </Card>
+  );
+}
+
+export function StorageCard() {
+  const stats = useQuery({ ...statsQuery, refetchInterval: 5000 });
+  return (
+    <LiveSection id="storage" title="Storage" query={stats}>
+      {(data) => (
+        <>
+          {!data.storage_ok && <Problem>Traffic is not being stored: {data.storage_problem ?? "see the log"}</Problem>}
+          <div className={styles["bars"]}>
+            <Bar
+              label="Requests in the active session"
+              value={data.entry_count}
+              max={data.max_entries}
+              text={formatCount}
+            />
+            <Bar
+              label="Stored bodies in the active session"
+              value={data.total_size_bytes}
+              max={data.max_total_size_bytes}
+              text={formatBytes}
+            />
+          </div>
+          <Facts>
+            <Fact name="On disk, all sessions">{formatBytes(data.store_size_bytes)}</Fact>
+            <Fact name="Stored bytes per body">at most {formatBytes(data.max_body_size)}</Fact>
+            <Fact name="Bodies not stored since start" bad={data.bodies_not_stored > 0}>
+              {formatCount(data.bodies_not_stored)}
+            </Fact>
+            <Fact name="Requests lost since start" bad={data.entries_lost > 0}>
+              {formatCount(data.entries_lost)}
+            </Fact>
+          </Facts>
+        </>
+      )}
+    </LiveSection>
+  );
+}
+
+function Bar({
+  label,
+  value,
+  max,
+  text,
+}: {
+  readonly label: string;
+  readonly value: number;
+  readonly max: number;
+  readonly text: (value: number) => string;
+}) {
+  const share = max > 0 ? Math.min(1, value / max) : 0;
+  return (
+    <div className={styles["bar"]}>
+      <span>{label}</span>
+      <span className={styles["barText"]}>
+        <b>{text(value)}</b> {max > 0 ? `of ${text(max)}` : "no limit"}
+      </span>
+      <span
+        className={styles["barTrack"]}
+        role="meter"
+        aria-label={label}
+        aria-valuemin={0}
+        aria-valuemax={Math.max(1, max, value)}
+        aria-valuenow={value}
+      >
+        <i style={{ width: `${share * 100}%` }} data-full={share > 0.9 || undefined} />
+      </span>
+    </div>
   );
 }

@@ -1,24 +1,27 @@
+import type { CaptureStats, TrafficSummary } from "@headworks/capture-contract";
+import { BUILT_IN_PRESETS } from "@headworks/query-language";
 import { useQuery } from "@tanstack/react-query";
 import { type RefObject, useEffect, useRef, useState } from "react";
-import type { CaptureStats, TrafficSummary } from "@headworks/capture-contract";
 import { api, ApiFailure, errorText } from "../../api.ts";
 import { setPreferences, usePreferences } from "../../preferences.ts";
-import { filterOf, runsQuery, sessionsQuery } from "../../queries.ts";
-import { CatchErrors, lazyView } from "../../shell/lazy-view.tsx";
+import { filterOf, queryClient, runsQuery, sessionsQuery } from "../../queries.ts";
 import { ConnectionBadge } from "../../shell/connection-badge.tsx";
+import { CatchErrors, lazyView } from "../../shell/lazy-view.tsx";
 import { navigate } from "../../shell/router.ts";
-import { SplitPane, useNarrow } from "../../ui/split-pane.tsx";
 import { Button } from "../../ui/button.tsx";
+import { Dialog } from "../../ui/dialog.tsx";
+import { Field, TextArea, TextInput } from "../../ui/field.tsx";
 import { formatBytes, formatCount, formatDuration, formatShare, isolatedName } from "../../ui/format.ts";
+import { SplitPane, useNarrow } from "../../ui/split-pane.tsx";
 import { EmptyState, ErrorState, Spinner } from "../../ui/states.tsx";
+import { attempt, toast } from "../../ui/toast.tsx";
 import { sessionTitle } from "../sessions/session-form.ts";
-import { NoteDialog } from "./actions/note-dialog.tsx";
 import { useListKeys, useRowActions } from "./actions/use-row-actions.ts";
 import { Grid, type GridHandle } from "./list/grid.tsx";
 import { positionOfEntry, type TrafficList } from "./list/traffic-list.ts";
 import { Overview } from "./overview/overview.tsx";
 import { addTerm, nodeTerms } from "./query/effective-query.ts";
-import { SaveViewDialog } from "./query/save-view.tsx";
+import { keepView, viewNameProblem } from "./query/saved-views.ts";
 import { Toolbar } from "./toolbar.tsx";
 import styles from "./traffic.module.css";
 import { TrafficTree } from "./tree/tree.tsx";
@@ -291,4 +294,100 @@ function useArrival(list: TrafficList, grid: RefObject<GridHandle | null>, openI
     // The details are shown anyway; if the position is unknown the list does not scroll.
     positionOfEntry(list, id, firstRow).then(show, () => undefined);
   }, [list, grid, loaded]);
+}
+
+const focusNow = (element: HTMLElement | null): void => element?.focus();
+
+function NoteDialog({ id, onClose }: { readonly id: string; readonly onClose: () => void }) {
+  const entry = useQuery({
+    queryKey: ["entry", id, "note"],
+    queryFn: ({ signal }) => api.traffic.getTraffic({ params: { id }, query: { include_bodies: "false" }, signal }),
+    staleTime: 0,
+    gcTime: 0,
+  });
+  const [draft, setDraft] = useState<string | null>(null);
+  const text = draft ?? entry.data?.notes ?? "";
+  const save = async () => {
+    const saved = await attempt("Could not save the note", () =>
+      api.traffic.noteTraffic({ params: { id }, body: { notes: text.trim() === "" ? null : text } }),
+    );
+    if (!saved) return;
+    await queryClient.invalidateQueries({ queryKey: ["entry", id] });
+    onClose();
+  };
+  return (
+    <Dialog
+      open
+      onClose={onClose}
+      onSubmit={() => void save()}
+      title="Note"
+      actions={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" variant="primary" disabled={!entry.isSuccess}>
+            Save
+          </Button>
+        </>
+      }
+    >
+      {entry.isPending && <Spinner />}
+      {entry.isError && <ErrorState title="Could not load the request" error={entry.error} />}
+      {entry.isSuccess && (
+        <Field
+          label={`${entry.data.request.method} ${entry.data.request.host}${entry.data.request.path}`.slice(0, 120)}
+          hint="Leave empty to remove the note. Find notes with note:text."
+        >
+          <TextArea
+            ref={focusNow}
+            rows={6}
+            maxLength={65_536}
+            value={text}
+            onChange={(event) => setDraft(event.target.value)}
+            onKeyDown={(event) => {
+              if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) void save();
+            }}
+          />
+        </Field>
+      )}
+    </Dialog>
+  );
+}
+
+function SaveViewDialog({ q, onClose }: { readonly q: string; readonly onClose: () => void }) {
+  const [name, setName] = useState("");
+  const [tried, setTried] = useState(false);
+  const problem = viewNameProblem(name, Object.keys(BUILT_IN_PRESETS));
+  const save = () => {
+    setTried(true);
+    if (problem !== undefined) return;
+    keepView({ name, q });
+    toast({ tone: "success", title: `Saved as @${name}` });
+    onClose();
+  };
+  return (
+    <Dialog
+      open
+      onClose={onClose}
+      onSubmit={save}
+      title="Save view"
+      description={
+        <>
+          Saves <code>{q}</code> in this browser. Reuse it from the history menu, or type{" "}
+          <code>@{name === "" ? "name" : name}</code> in a filter.
+        </>
+      }
+      actions={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" variant="primary">
+            Save view
+          </Button>
+        </>
+      }
+    >
+      <Field label="Name" error={tried ? problem : undefined}>
+        <TextInput mono value={name} onChange={(event) => setName(event.target.value)} placeholder="slow-checkout" />
+      </Field>
+    </Dialog>
+  );
 }
