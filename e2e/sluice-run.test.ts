@@ -238,7 +238,7 @@ const COMMANDS: readonly {
   { args: ["diff", "good", "good"], code: 0, out: /no differences/ },
   { args: ["diff", "good", "changed"], code: 0, out: /~ upstream origin/ },
   { args: ["diff", "good", "missing"], code: 1, err: /missing/ },
-  { args: ["plan", "good", "changed"], code: 0, out: /routes that feel it: all/ },
+  { args: ["plan", "good", "changed"], code: 0, out: /affected routes: all/ },
   { args: ["plan", "good", "bad"], code: 1, err: /nowhere/ },
   { args: ["fmt", "good"], code: 0 },
   { args: ["explain", "--config", "good", "--path", "/x"], code: 0, out: /route: all/ },

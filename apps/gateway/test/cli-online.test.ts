@@ -60,7 +60,7 @@ test("config: get, apply with a plan and a condition, history and rollback", asy
   assert.equal(await body(gateway), "two");
   assert.match(await readFile(gateway.configFile, "utf8"), /"two"/);
   const history = await sluice(["config", "history"], of(gateway));
-  assert.match(history.out, /^generation .*\n2 \(runs\) +\S+Z +2 +admin +loopback\n1 +\S+Z +2 +startup\n$/);
+  assert.match(history.out, /^generation .*\n2 \(running\) +\S+Z +2 +admin +loopback\n1 +\S+Z +2 +startup\n$/);
   assert.match((await sluice(["config", "get", "--generation", "1"], of(gateway))).out, /body: one/);
   const asJson = await sluice(["config", "get", "--generation", "1", "--json"], of(gateway));
   assert.match(JSON.stringify(JSON.parse(asJson.out)), /"body":"one"/);
@@ -86,12 +86,12 @@ test("config apply and rollback publish over what was saved in the gateway's fil
   assert.equal(await body(gateway), "one");
 });
 
-test("plan says how much of the latest traffic would feel it, if the gateway that is named can be asked", async () => {
+test("plan shows how much of the recent traffic is affected, if the given gateway can be reached", async () => {
   await using gateway = await startGateway(document("one"), DEV);
   const next = gateway.directory.file("next.json");
   await writeFile(next, JSON.stringify(document("two")));
   const files = [gateway.configFile, next];
-  const offline = "~ route fixed (/action/body)\nroutes that feel it: fixed\n";
+  const offline = "~ route fixed (/action/body)\naffected routes: fixed\n";
   assert.deepEqual(await sluice(["plan", ...files], DEV.environment), { code: 0, out: offline, err: "" });
   for (const path of ["/", "/", "/api/x", "/none"]) await gateway.send({ path });
   const asked = await sluice(["plan", ...files], { ...DEV.environment, ...of(gateway) });
@@ -170,10 +170,10 @@ test("events prints the latest, oldest first, and follows what happens until the
   assert.equal((await sluice(["events", "--limit", "0"])).code, 2);
 });
 
-test("what cannot be asked is said in a sentence, with 1; what is no command, with 2", async () => {
+test("an unreachable gateway is reported with exit code 1, an invalid command with 2", async () => {
   const nobody = await sluice(["status", "--admin", "http://127.0.0.1:1"]);
   assert.deepEqual([nobody.code, nobody.err.startsWith("sluice: Nothing listens at http://127.0.0.1:1.")], [1, true]);
-  assert.match((await sluice(["status", "--admin", "ftp://x"])).err, /is no http:\/\/ or https:\/\/ address/);
+  assert.match((await sluice(["status", "--admin", "ftp://x"])).err, /is not an http:\/\/ or https:\/\/ URL/);
   assert.match((await sluice(["status", "--cert", "/none.pem"])).err, /The file \/none\.pem cannot be read \(ENOENT\)/);
   await using other = await startRawServer(async (connection) => {
     await connection.write("HTTP/1.1 502 Bad\r\nConnection: close\r\nContent-Length: 4\r\n\r\n\u001b[2J");
@@ -228,7 +228,7 @@ for (const args of [
   ["config", "help", "nope"],
 ]) {
   test(`help for a command that is not there is the error of an unknown command: sluice ${args.join(" ")}`, async () => {
-    const err = "sluice: unknown command 'nope'\nRun sluice --help to see what there is.\n";
+    const err = "sluice: unknown command 'nope'\nSee sluice --help.\n";
     assert.deepEqual(await sluice(args), { code: 2, out: "", err });
   });
 }

@@ -196,7 +196,7 @@ export async function buildProgram(
 
 /** Errors about unknown commands and options point to the help. */
 function pointToHelp(command: Command, path: string): void {
-  command.showHelpAfterError(`Run ${path} --help to see what there is.`);
+  command.showHelpAfterError(`See ${path} --help.`);
   for (const below of command.commands) pointToHelp(below, `${path} ${below.name()}`);
 }
 

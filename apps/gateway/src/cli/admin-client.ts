@@ -2,8 +2,8 @@ import { readFileSync } from "node:fs";
 import { request as plainRequest, type IncomingMessage } from "node:http";
 import { request as secureRequest } from "node:https";
 import { text } from "node:stream/consumers";
-import { variable } from "./invocation.ts";
-import { visibleText } from "./visible-text.ts";
+import { type Invocation, variable } from "./invocation.ts";
+import { visibleText } from "./table.ts";
 
 export interface AdminOptions {
   readonly admin?: string;
@@ -37,7 +37,7 @@ export class AdminClient {
     const address = options.admin ?? variable(environment, "GATEWAY_ADMIN") ?? "http://127.0.0.1:2019";
     const base = URL.parse(address);
     if (base === null || (base.protocol !== "http:" && base.protocol !== "https:")) {
-      throw new AdminCallError(`${address} is no http:// or https:// address`);
+      throw new AdminCallError(`${address} is not an http:// or https:// URL`);
     }
     this.#base = base;
     this.#identity = Object.fromEntries(
@@ -57,7 +57,7 @@ export class AdminClient {
   async call(call: AdminCall): Promise<AdminReply> {
     const response = await this.#send(call);
     const body = await text(response).catch((error: unknown) => {
-      throw new AdminCallError(`The answer of ${this.shown} broke off`, { cause: error });
+      throw new AdminCallError(`The response of ${this.shown} was interrupted`, { cause: error });
     });
     const status = response.statusCode ?? 0;
     if (status < 200 || status > 299) throw new AdminCallError(refusalText(status, body));
@@ -78,7 +78,7 @@ export class AdminClient {
     return await new Promise((resolve, reject) => {
       const length = body === undefined ? {} : { "content-length": Buffer.byteLength(body) };
       const refused = (error: unknown): void => {
-        reject(new AdminCallError(this.#whyNot(error as NodeJS.ErrnoException), { cause: error }));
+        reject(new AdminCallError(this.#failureText(error as NodeJS.ErrnoException), { cause: error }));
       };
       try {
         const call = start(
@@ -94,10 +94,10 @@ export class AdminClient {
     });
   }
 
-  #whyNot({ code = "", message }: NodeJS.ErrnoException): string {
+  #failureText({ code = "", message }: NodeJS.ErrnoException): string {
     switch (code) {
       case "ECONNREFUSED":
-        return `Nothing listens at ${this.shown}. Is the gateway running, with an admin section? GATEWAY_ADMIN or --admin names another address`;
+        return `Nothing listens at ${this.shown}. Is the gateway running with an admin section? Specify another address with GATEWAY_ADMIN or --admin`;
       case "ENOTFOUND":
       case "EAI_AGAIN":
         return `There is no host ${this.#base.hostname}`;
@@ -107,11 +107,23 @@ export class AdminClient {
       case "ECONNRESET":
       case "ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED":
       case "HPE_INVALID_CONSTANT":
-        return `${this.shown} closed the connection. Over TLS it asks for a client certificate: --cert, --key and --ca`;
+        return `${this.shown} closed the connection. It requires a client certificate: --cert, --key and --ca`;
       default:
-        return `${this.shown} cannot be asked: ${message}${/CERT|ISSUER|SELF_SIGNED/.test(code) ? ". --ca names the authority of its certificate" : ""}`;
+        return `${this.shown} cannot be reached: ${message}${/CERT|ISSUER|SELF_SIGNED/.test(code) ? ". Specify the CA of its certificate with --ca" : ""}`;
     }
   }
+}
+
+/** Dependencies of commands for a running gateway. */
+export interface Online {
+  readonly client: AdminClient;
+  readonly invocation: Invocation;
+  readonly isJson: boolean;
+}
+
+/** Common options. */
+export interface OnlineOptions extends AdminOptions {
+  readonly json?: boolean;
 }
 
 /** Parses JSON with exact integers: those beyond the safe range become bigints. */
@@ -135,8 +147,8 @@ function refusalText(status: number, body: string): string {
   }
   if (error.message === undefined) return `The response has status ${status}, and is not from a Sluice admin API`;
   const lines = (error.issues ?? []).map(({ line, column, message, code }) => {
-    const place = line === undefined ? "" : `${line}:${column ?? 1}: `;
-    return `\n  ${place}${message} [${code}]`;
+    const position = line === undefined ? "" : `${line}:${column ?? 1}: `;
+    return `\n  ${position}${message} [${code}]`;
   });
   return visibleText(`${error.message} [${error.code}]${lines.join("")}`);
 }

@@ -15,7 +15,7 @@ export async function certs(
 ): Promise<number> {
   // An unset shell variable would otherwise mean the current directory.
   if (directory === "") {
-    stderr.write("sluice: the folder has no name; the one you are in is .\n");
+    stderr.write("sluice: the directory is an empty string; use . for the current one\n");
     return EXIT.warnings;
   }
   const folder = resolve(directory);
@@ -24,7 +24,7 @@ export async function certs(
     await makeDirectory(folder);
     for (const [file, text] of files) await writeNew(join(folder, file), text);
   } catch (error) {
-    stderr.write(`sluice: ${whyNot(error, folder)}\n`);
+    stderr.write(`sluice: ${failureText(error, folder)}\n`);
     return EXIT.failure;
   }
   stdout.write(instructions(folder));
@@ -55,7 +55,7 @@ async function writeNew(path: string, text: string): Promise<void> {
   }
 }
 
-function whyNot(error: unknown, folder: string): string {
+function failureText(error: unknown, folder: string): string {
   if (error instanceof AuthorityError) return error.message;
   const { code, path } = error as NodeJS.ErrnoException;
   if (code === "EEXIST") return `${path ?? folder} already exists; use another folder, or remove the old files`;
@@ -64,9 +64,9 @@ function whyNot(error: unknown, folder: string): string {
 
 function instructions(folder: string): string {
   const file = (name: string): string => JSON.stringify(join(folder, name));
-  return `The folder ${folder} has an authority, a server and an operator; only this user can read them.
+  return `The folder ${folder} contains a CA, a server certificate and an operator certificate, readable by this user only.
 
-Put this into the configuration:
+Add this to the configuration:
 
 admin:
   bind: 127.0.0.1:2019
@@ -75,7 +75,7 @@ admin:
     key_file: ${file("server-key.pem")}
     client_ca_file: ${file("ca.pem")}
 
-Then ask the gateway:
+Then call the gateway:
 
 curl --cacert ${quoted(join(folder, "ca.pem"))} --cert ${quoted(join(folder, "operator.pem"))} --key ${quoted(join(folder, "operator-key.pem"))} https://localhost:2019/health
 

@@ -1,14 +1,8 @@
 import { Option, type Command } from "commander";
 import type { CheckParts } from "#config/check-document.ts";
-import { adminOptions } from "./admin-options.ts";
-import type { DiffOptions } from "./diff.ts";
-import type { Streams } from "./document-file.ts";
+import { adminOptions, examples } from "./invocation.ts";
+import type { DiffOptions, FmtOptions, LintOptions, PlanOptions, Streams, ValidateOptions } from "./documents.ts";
 import type { Explain, ExplainOptions } from "./explain.ts";
-import type { FmtOptions } from "./fmt.ts";
-import { examples } from "./invocation.ts";
-import type { LintOptions } from "./lint.ts";
-import type { PlanOptions } from "./plan.ts";
-import type { ValidateOptions } from "./validate.ts";
 
 /**
  * `parts` is created only for commands that check, since building all checks is slow. Commands are loaded on use:
@@ -25,7 +19,7 @@ const FILE = "configuration, YAML or JSON; - for standard input";
 const JSON_OPTION = ["--json", "print one JSON object"] as const;
 const OFFLINE_OPTION = [
   "--offline",
-  "name secrets and files that this machine does not have as not checked, and check everything else",
+  "report secrets and files missing on this machine as not checked, and check everything else",
 ] as const;
 
 /** Options of commands that check. */
@@ -52,7 +46,7 @@ function addCheckingCommands(program: Command, { streams, parts, ended }: Docume
     .option(...JSON_OPTION)
     .option(...OFFLINE_OPTION)
     .action(async (file: string, options: ValidateOptions & Checked) => {
-      const { validate } = await import("./validate.ts");
+      const { validate } = await import("./documents.ts");
       ended(await validate(file, options, streams, partsFor(await parts(), options)));
     })
     .addHelpText(
@@ -66,7 +60,7 @@ function addCheckingCommands(program: Command, { streams, parts, ended }: Docume
     .option(...JSON_OPTION)
     .option(...OFFLINE_OPTION)
     .action(async (file: string, options: LintOptions & Checked) => {
-      const { lint } = await import("./lint.ts");
+      const { lint } = await import("./documents.ts");
       ended(await lint(file, options, streams, partsFor(await parts(), options)));
     })
     .addHelpText("after", examples("sluice lint gateway.yaml", "sluice lint --json gateway.yaml | jq .issues"));
@@ -76,7 +70,7 @@ function addCheckingCommands(program: Command, { streams, parts, ended }: Docume
     .argument("<file>", FILE)
     .option("--check", "only check; exit code 1 if it is not formatted")
     .action(async (file: string, options: FmtOptions) => {
-      const { fmt } = await import("./fmt.ts");
+      const { fmt } = await import("./documents.ts");
       ended(await fmt(file, options, streams));
     })
     .addHelpText(
@@ -87,7 +81,7 @@ function addCheckingCommands(program: Command, { streams, parts, ended }: Docume
     .command("schema")
     .description("Print the JSON Schema of configurations, for editors")
     .action(async () => {
-      const { schema } = await import("./schema.ts");
+      const { schema } = await import("./documents.ts");
       ended(await schema(streams));
     })
     .addHelpText("after", examples("sluice schema > gateway.schema.json"));
@@ -101,7 +95,7 @@ function addComparingCommands(program: Command, { streams, parts, ended }: Docum
     .argument("<new>", FILE)
     .option(...JSON_OPTION)
     .action(async (old: string, young: string, options: DiffOptions) => {
-      const { diff } = await import("./diff.ts");
+      const { diff } = await import("./documents.ts");
       ended(await diff(old, young, options, streams));
     })
     .addHelpText("after", examples("sluice diff gateway.yaml next.yaml"));
@@ -114,7 +108,7 @@ function addComparingCommands(program: Command, { streams, parts, ended }: Docum
     .option(...JSON_OPTION)
     .option(...OFFLINE_OPTION)
     .action(async (old: string, young: string, options: PlanOptions & Checked) => {
-      const { plan } = await import("./plan.ts");
+      const { plan } = await import("./documents.ts");
       ended(await plan(old, young, options, streams, partsFor(await parts(), options)));
     })
     .addHelpText(

@@ -1,7 +1,7 @@
 import type { ConfigDocument } from "@headworks/gateway-contract";
 import { isError, type CheckParts } from "#config/check-document.ts";
 import { toJson } from "#config/write-document.ts";
-import { complain, issuesOf, openDocument, printUnchecked, type Streams } from "./document-file.ts";
+import { printErrors, issuesOf, openDocument, printUnchecked, type Streams } from "./documents.ts";
 import { configFileOf, EXIT } from "./invocation.ts";
 
 export interface ExplainOptions {
@@ -69,13 +69,13 @@ export async function explain(
   const file = await openDocument(name, streams);
   const document = file?.reading.document;
   if (file === undefined || document === undefined) {
-    if (file !== undefined) complain(name, file.reading.issues, streams);
+    if (file !== undefined) printErrors(name, file.reading.issues, streams);
     return EXIT.failure;
   }
   // Secrets missing on this machine do not affect routing.
   const issues = issuesOf(file, parts).filter(({ code }) => code !== "secret_unresolved");
   if (issues.some(isError)) {
-    complain(name, issues, streams);
+    printErrors(name, issues, streams);
     return EXIT.failure;
   }
   printUnchecked(name, issues, streams);
@@ -110,14 +110,14 @@ function explanationText({ method, target }: AskedRequest, explanation: Explanat
   if (explanation.route !== null) lines.push(`route: ${explanation.route}`);
   if (gate !== null) lines.push(`${gate.status} ${gate.code}: ${gate.reason}`);
   for (const [name, value] of Object.entries(explanation.parameters ?? {})) lines.push(`parameter ${name}: ${value}`);
-  if (explanation.upstream_target !== null) lines.push(`asks the upstream for: ${explanation.upstream_target}`);
+  if (explanation.upstream_target !== null) lines.push(`upstream target: ${explanation.upstream_target}`);
   for (const verdict of explanation.routes) {
     if (verdict.criteria.length === 0 && verdict.path === "no_match") continue;
     lines.push("", `${verdict.route} ${verdict.path}: ${verdict.reason}`);
     for (const { kind, name, expected, found, matches } of verdict.criteria) {
       const title = name === undefined ? kind : `${kind} ${name}`;
-      const has = found === null ? "there is none" : `it is ${JSON.stringify(found)}`;
-      lines.push(`  ${matches ? "fits  " : "misses"} ${title}: ${expected} is asked for, ${has}`);
+      const actual = found === null ? "found none" : `found ${JSON.stringify(found)}`;
+      lines.push(`  ${matches ? "match   " : "mismatch"} ${title}: expected ${expected}, ${actual}`);
     }
   }
   return `${lines.join("\n")}\n`;

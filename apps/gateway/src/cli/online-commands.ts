@@ -1,20 +1,7 @@
 import type { Command } from "commander";
-import type { AdminClient, AdminOptions } from "./admin-client.ts";
-import { adminOptions } from "./admin-options.ts";
-import type { ApplyOptions } from "./config.ts";
-import { EXIT, examples, type Invocation } from "./invocation.ts";
-
-/** Dependencies of commands for a running gateway. */
-export interface Online {
-  readonly client: AdminClient;
-  readonly invocation: Invocation;
-  readonly isJson: boolean;
-}
-
-/** Common options. */
-export interface OnlineOptions extends AdminOptions {
-  readonly json?: boolean;
-}
+import type { Online, OnlineOptions } from "./admin-client.ts";
+import { adminOptions, examples, EXIT, type Invocation } from "./invocation.ts";
+import type { ApplyOptions } from "./online.ts";
 
 type Ended = (code: number) => void;
 type Run<O extends OnlineOptions> = (online: Online, options: O) => Promise<number>;
@@ -32,21 +19,24 @@ export function addOnlineCommands(program: Command, invocation: Invocation, ende
 
 type Act = <O extends OnlineOptions>(options: O, run: Run<O>) => Promise<void>;
 
-function asking(command: Command): Command {
+/** The module with all actions, loaded on use. */
+const load = async () => await import("./online.ts");
+
+function withAdminOptions(command: Command): Command {
   return adminOptions(command).option("--json", "print the response as JSON");
 }
 
 function addStatus(program: Command, act: Act): void {
-  asking(program.command("status"))
+  withAdminOptions(program.command("status"))
     .description("Show the state of a running gateway and its upstreams")
     .addHelpText("after", examples("sluice status", "sluice status --json | jq .upstreams"))
     .action(async (options: OnlineOptions) => {
-      await act(options, async (given) => await (await import("./status.ts")).status(given));
+      await act(options, async (given) => await (await load()).status(given));
     });
 }
 
 function addQuota(program: Command, act: Act): void {
-  const quota = asking(program.command("quota"))
+  const quota = withAdminOptions(program.command("quota"))
     .description("Show quota usage of consumers")
     .argument("[consumer]", "name of the consumer (default: all)")
     .addHelpText(
@@ -54,9 +44,9 @@ function addQuota(program: Command, act: Act): void {
       examples("sluice quota", "sluice quota acme", "sluice quota adjust acme daily -100 --reason refund"),
     )
     .action(async (consumer: string | undefined, options: OnlineOptions) => {
-      await act(options, async (given) => await (await import("./quota.ts")).quota(consumer, given));
+      await act(options, async (given) => await (await load()).quota(consumer, given));
     });
-  asking(quota.command("adjust"))
+  withAdminOptions(quota.command("adjust"))
     .description("Correct a consumer's usage in the current window: a negative number returns requests")
     .argument("<consumer>")
     .argument("<budget>", "daily or monthly")
@@ -66,7 +56,7 @@ function addQuota(program: Command, act: Act): void {
     .addHelpText("after", examples("sluice quota adjust acme daily -100 --reason 'ticket 4711'"))
     .action(async (consumer: string, budget: string, delta: string, options: OnlineOptions & { reason: string }) => {
       await act({ ...quota.opts<OnlineOptions>(), ...options }, async (given, { reason }) => {
-        return await (await import("./quota.ts")).adjust({ consumer, budget, delta, reason }, given);
+        return await (await load()).adjust({ consumer, budget, delta, reason }, given);
       });
     });
 }
@@ -81,15 +71,14 @@ function addConfig(program: Command, act: Act): void {
       "after",
       examples("sluice config get", "sluice config apply next.yaml --dry-run", "sluice config rollback 3"),
     );
-  const load = async () => await import("./config.ts");
-  asking(config.command("get"))
+  withAdminOptions(config.command("get"))
     .description("Print the running configuration, inline secrets redacted; YAML, or JSON with --json")
     .option("--generation <number>", "an earlier generation")
     .addHelpText("after", examples("sluice config get", "sluice config get --generation 3 --json"))
     .action(async (options: OnlineOptions & { generation?: string }) => {
       await act(options, async (given, { generation }) => await (await load()).get(generation, given));
     });
-  asking(config.command("apply"))
+  withAdminOptions(config.command("apply"))
     .description("Publish a configuration; nothing changes if it has errors")
     .argument("<file>", "configuration, YAML or JSON; - for standard input")
     .option("--dry-run", "show changes without applying them")
@@ -99,7 +88,7 @@ function addConfig(program: Command, act: Act): void {
     .action(async (file: string, options: OnlineOptions & ApplyOptions) => {
       await act(options, async (given, chosen) => await (await load()).apply(file, chosen, given));
     });
-  asking(config.command("rollback"))
+  withAdminOptions(config.command("rollback"))
     .description("Publish an earlier configuration again")
     .argument("<generation>", "number from sluice config history")
     .option(...OVERWRITE)
@@ -107,7 +96,7 @@ function addConfig(program: Command, act: Act): void {
     .action(async (generation: string, options: OnlineOptions & ApplyOptions) => {
       await act(options, async (given, chosen) => await (await load()).rollback(generation, chosen, given));
     });
-  asking(config.command("history"))
+  withAdminOptions(config.command("history"))
     .description("List published configurations, newest first")
     .addHelpText("after", examples("sluice config history"))
     .action(async (options: OnlineOptions) => {
@@ -116,13 +105,13 @@ function addConfig(program: Command, act: Act): void {
 }
 
 function addEvents(program: Command, act: Act): void {
-  asking(program.command("events"))
+  withAdminOptions(program.command("events"))
     .description("Print the latest events, oldest first; with --json one JSON object per line")
     .option("-f, --follow", "continue with new events")
     .option("-n, --limit <number>", "number of past events", "20")
     .addHelpText("after", examples("sluice events", "sluice events --follow", "sluice events -f --json | jq .kind"))
     .action(async (options: OnlineOptions & { follow?: boolean; limit: string }) => {
-      await act(options, async (given, chosen) => await (await import("./events.ts")).events(chosen, given));
+      await act(options, async (given, chosen) => await (await load()).events(chosen, given));
     });
 }
 

@@ -27,7 +27,7 @@ export async function runCommandLine(args: readonly string[], invocation: Invoca
     .helpCommand("help [command...]", "display help for command")
     .exitOverride()
     .showSuggestionAfterError()
-    .showHelpAfterError("Run sluice --help to see what there is.")
+    .showHelpAfterError("See sluice --help.")
     .configureOutput({
       writeOut: (text) => void invocation.stdout.write(text),
       writeErr: (text) => void invocation.stderr.write(text),

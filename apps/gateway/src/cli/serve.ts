@@ -94,9 +94,9 @@ function stopRequests(invocation: Invocation, hangup: () => void): StopRequests 
 
 /** `file:line:column: sentence [code]`, which editors and terminals turn into links. */
 export function issueLine(file: string, issue: Issue): string {
-  const place = issue.line === undefined ? file : `${file}:${issue.line}:${issue.column ?? 1}`;
+  const position = issue.line === undefined ? file : `${file}:${issue.line}:${issue.column ?? 1}`;
   const where = issue.path === "" ? "" : ` (${issue.path})`;
-  return `${place}: ${issue.severity}: ${issue.message}${where} [${issue.code}]`;
+  return `${position}: ${issue.severity}: ${issue.message}${where} [${issue.code}]`;
 }
 
 function factsOf(gateway: RunningGateway): object {

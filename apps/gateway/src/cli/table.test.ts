@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { painter, tableText } from "./table.ts";
+import { painter, tableText, visibleText } from "./table.ts";
 
 const plain = painter({ write: () => undefined }, {});
 
@@ -32,4 +32,13 @@ for (const [name, output, environment, isPainted] of [
     const text = painter({ write: () => undefined, ...output }, environment)("red", "x");
     assert.equal(text !== "x", isPainted);
   });
+}
+
+for (const [given, shown] of [
+  ["plain text, süß 漢字 🙂\nnext", "plain text, süß 漢字 🙂\nnext"],
+  ["\u001b[2Jgone", "\\u{1b}[2Jgone"],
+  ["a\rb\tc\u0000", "a\\u{d}b\\u{9}c\\u{0}"],
+  ["\u009b31m \u202eabc", "\\u{9b}31m \\u{202e}abc"],
+] as const) {
+  test(`${JSON.stringify(given)} is shown as ${JSON.stringify(shown)}`, () => assert.equal(visibleText(given), shown));
 }

@@ -186,7 +186,7 @@ void test("plan says what changes and who feels it, and refuses what could not b
   await writeFile(directory.file("bad.yaml"), upstream(2).replace("service: s", "service: t"));
   assert.deepEqual(await run(directory, ["plan", "a.yaml", "b.yaml"]), {
     code: 0,
-    out: "~ upstream u (/endpoints/0/port)\nroutes that feel it: r\nupstreams that change: u\n",
+    out: "~ upstream u (/endpoints/0/port)\naffected routes: r\nchanged upstreams: u\n",
     err: "",
   });
   assert.deepEqual(await run(directory, ["plan", "a.yaml", "a.yaml"]), { code: 0, out: "no differences\n", err: "" });
@@ -213,11 +213,11 @@ routes:
   const args = ["explain", "-c", "a.yaml", "--path", "/v1/users?a=1"];
   const hit = await run(directory, [...args, "--header", "X-Beta: \tyes "]);
   assert.deepEqual([hit.code, hit.err], [0, ""]);
-  assert.match(hit.out, /^GET \/v1\/users\?a=1\nrouted: .*\nroute: v1\nasks the upstream for: \/users\?a=1\n/);
-  assert.match(hit.out, /\n {2}fits {3}headers x-beta: yes is asked for, it is "yes"\n/);
+  assert.match(hit.out, /^GET \/v1\/users\?a=1\nrouted: .*\nroute: v1\nupstream target: \/users\?a=1\n/);
+  assert.match(hit.out, /\n {2}match {4}headers x-beta: expected yes, found "yes"\n/);
   const miss = await run(directory, [...args, "--method", "POST"]);
   assert.match(miss.out, /^POST .*\nno_route: /);
-  assert.match(miss.out, /\n {2}misses headers x-beta: yes is asked for, there is none\n/);
+  assert.match(miss.out, /\n {2}mismatch headers x-beta: expected yes, found none\n/);
   const json = JSON.parse((await run(directory, [...args, "--json"])).out) as { decision: string };
   assert.equal(json.decision, "no_route");
   const odd = await run(directory, [...args, "--header", "nonsense"]);
@@ -278,7 +278,7 @@ void test("--offline names what only the gateway's machine has, and checks every
     places.map((path) => `not_checked ${path}`),
   );
   const text = await run(directory, ["validate", "--offline", "far.yaml"], checks);
-  assert.equal(text.out, "ok: 1 routes; not checked, since this machine does not have them: 7\n");
+  assert.equal(text.out, "ok: 1 routes; not checked, since missing on this machine: 7\n");
   assert.match(
     text.err,
     /^not checked: far\.yaml:5:\d+: consumers\[0\]\.credentials\[0\]\.key cannot be resolved: the environment variable ABSENT_KEY is not set \[not_checked\]$/m,
