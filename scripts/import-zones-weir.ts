@@ -168,7 +168,7 @@ export const proxyZones: readonly Zone[] = [
     name: "proxy/cli",
     files: ["apps/capture-proxy/src/cli/**"],
     node: "all",
-    npm: ["commander", "uqr"],
+    npm: ["commander", "uqr", LOGGER],
     ours: [
       "proxy/cli-serve",
       "proxy/settings",

@@ -3,7 +3,7 @@ import type { Invocation, OfflineAuthority, Parts } from "#cli/invocation.ts";
 const [{ runCommandLine }, { terminalOf }, { EXIT }] = await Promise.all([
   import("#cli/program.ts"),
   import("#cli/terminal.ts"),
-  import("#cli/exit-codes.ts"),
+  import("#cli/invocation.ts"),
 ]);
 
 const STANDARD_OUTPUT = 1;

@@ -8,7 +8,7 @@ import { test } from "node:test";
 import { CertificateAuthority } from "@headworks/tls-authority";
 import { temporaryDirectory } from "@headworks/testkit";
 import type { TemporaryDirectory } from "@headworks/testkit";
-import { importAuthority } from "#cli/authority-files.ts";
+import { importAuthority } from "#cli/ca.ts";
 import { openDatabase } from "#storage/database.ts";
 import { parts } from "#main.ts";
 import { runInside, serveWeir, weir } from "./cli-rig.ts";

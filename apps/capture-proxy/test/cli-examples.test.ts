@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Command } from "commander";
 import { COMMAND_GROUPS, buildProgram, COMMAND_NAMES } from "#cli/program.ts";
-import { CommandFailure, EXIT } from "#cli/exit-codes.ts";
-import { WRITTEN_EXAMPLES } from "#cli/written-examples.ts";
+import { CommandFailure, EXIT } from "#cli/invocation.ts";
+import { WRITTEN_EXAMPLES } from "#cli/examples.ts";
 import { recordedInvocation } from "./cli-rig.ts";
 
 const { invocation, out, err } = recordedInvocation({ environment: { WEIR_API_URL: "http://127.0.0.1:1" } });

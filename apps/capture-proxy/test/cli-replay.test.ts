@@ -3,7 +3,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import type { EntryDiff, ReplayBatch, ReplayResult, SavedRequest } from "@headworks/capture-contract";
-import { presentDiff } from "#cli/present-diff.ts";
+import { presentDiff } from "#cli/diff.ts";
 import { presentBatch } from "#cli/replay.ts";
 import { runInside, window } from "./cli-rig.ts";
 import type { CommandResult } from "./cli-rig.ts";

@@ -8,9 +8,16 @@ import { after, before, describe, test } from "node:test";
 import { CertificateAuthority } from "@headworks/tls-authority";
 import { peer, runProcess, startOrigin, temporaryDirectory, waitUntil } from "@headworks/testkit";
 import type { Exit, Origin, TemporaryDirectory } from "@headworks/testkit";
-import { CA_VARIABLES, clientEnvironment } from "#cli/client-environment.ts";
-import { der, derObjectId, javaTrustStore, writeTrustFiles } from "#cli/run-command.ts";
-import { reachable } from "#cli/run-capture.ts";
+import {
+  CA_VARIABLES,
+  clientEnvironment,
+  der,
+  derObjectId,
+  javaTrustStore,
+  writeTrustFiles,
+} from "#cli/client-environment.ts";
+
+import { reachable } from "#cli/run-command.ts";
 import { MAIN, serveWeir, startWeir, weir } from "./cli-rig.ts";
 import type { ServingWeir } from "./cli-rig.ts";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Command } from "commander";
-import { addSettingOptions, settingFlags } from "#cli/serve-options.ts";
+import { addSettingOptions, settingFlags } from "#cli/serve.ts";
 import { SETTING_FIELDS } from "#settings/setting-fields.ts";
 import { SETTING_INPUTS } from "#settings/setting-inputs.ts";
 import { valuesOfFlags } from "#settings/setting-sources.ts";

@@ -7,7 +7,7 @@ import { test } from "node:test";
 import type { ServerMessage, TrafficSnapshot } from "@headworks/capture-contract";
 import { proxyClient, startOrigin } from "@headworks/testkit";
 import { entryLine, EntryPrinter } from "#cli/tail.ts";
-import { textWidth } from "#cli/text-width.ts";
+import { textWidth } from "#cli/terminal.ts";
 import { runInside, serveWeir, startWeir, window } from "./cli-rig.ts";
 import type { MessageSocket } from "#cli/invocation.ts";
 

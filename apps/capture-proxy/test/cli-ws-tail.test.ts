@@ -7,7 +7,7 @@ import type { FrameEvent, ServerMessage } from "@headworks/capture-contract";
 import { waitUntil } from "@headworks/testkit";
 import { WebSocket, WebSocketServer } from "ws";
 import type { MessageSocket } from "#cli/invocation.ts";
-import { textWidth } from "#cli/text-width.ts";
+import { textWidth } from "#cli/terminal.ts";
 import { frameLine } from "#cli/ws-tail.ts";
 import { runInside, serveWeir, startWeir, window } from "./cli-rig.ts";
 import { TunnelAgent } from "./websocket-rig.ts";

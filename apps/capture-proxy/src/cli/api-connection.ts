@@ -1,12 +1,13 @@
-import { Agent, request } from "node:http";
-import type { IncomingMessage } from "node:http";
+import { Agent, type IncomingMessage, request } from "node:http";
 import { Agent as SecureAgent, request as secureRequest } from "node:https";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { readJson } from "@headworks/json";
-import { ApiFailure, operationUrl } from "@headworks/contract-kit/client";
+import { type DetailedHealth, metricsOperations } from "@headworks/capture-contract";
 import type { Operation } from "@headworks/contract-kit";
-import { CommandFailure, EXIT } from "./exit-codes.ts";
+import { ApiFailure, operationUrl } from "@headworks/contract-kit/client";
+import { readJson } from "@headworks/json";
+import { CommandFailure, EXIT } from "./invocation.ts";
+import { visibleText } from "./terminal.ts";
 
 /** Where the service is and how long to wait for it. */
 export interface ApiAddress {
@@ -28,6 +29,7 @@ export interface ApiRequest {
 }
 
 export const DEFAULT_URL = "http://127.0.0.1:3001";
+
 const DEFAULT_TIMEOUT_S = 30;
 
 /** Reads `--api-url` and `--timeout` or their variables. Throws {@link CommandFailure} when they cannot be used. */
@@ -169,4 +171,36 @@ export async function readText(source: AsyncIterable<Uint8Array>): Promise<strin
   const chunks: Uint8Array[] = [];
   for await (const chunk of source) chunks.push(chunk);
   return Buffer.concat(chunks).toString("utf8");
+}
+
+/** The service's sentence with its code, and one line for each detail. */
+export function apiFailureText(failure: ApiFailure): string {
+  const details = Array.isArray(failure.details) ? (failure.details as { path?: string; message?: string }[]) : [];
+  // With a single detail the sentence often is the detail already.
+  const telling = details.filter(({ message }) => !failure.message.includes(message ?? ""));
+  const lines = telling.map(({ path, message }) => `\n  ${visibleText(path ?? "")}: ${visibleText(message ?? "")}`);
+  return failure.status === 0
+    ? failure.message
+    : `${visibleText(failure.message)} (${visibleText(failure.code)})${lines.join("")}`;
+}
+
+/** The health of the service at an address; undefined if none responds within `probeMs`. */
+export async function serviceHealth(
+  address: ApiAddress,
+  probeMs: number,
+  signal?: AbortSignal,
+): Promise<DetailedHealth | undefined> {
+  try {
+    const { value } = await callJson(
+      { ...address, timeoutMs: Math.min(address.timeoutMs, probeMs) },
+      metricsOperations.getDetailedHealth,
+      signal === undefined ? {} : { signal },
+    );
+    return typeof (value as Partial<DetailedHealth> | null)?.proxy_address === "string"
+      ? (value as DetailedHealth)
+      : undefined;
+  } catch (error) {
+    if (error instanceof ApiFailure) return undefined;
+    throw error;
+  }
 }

@@ -9,10 +9,8 @@ import type { ApiAddress, ApiRequest } from "./api-connection.ts";
 import { COMMAND_SHAPES, commandName } from "./command-names.ts";
 import type { CommandShape, CommandShortcut } from "./command-names.ts";
 import { ENTRY_NAMES, paramsWithEntryIds, takesEntry, withEntryIds } from "./entry-names.ts";
-import { CommandFailure, EXIT } from "./exit-codes.ts";
+import { CommandFailure, EXIT, type Invocation, type Outcome } from "./invocation.ts";
 import { globalOptions } from "./global-options.ts";
-import { QUERY_TIMES } from "./help-texts.ts";
-import type { Invocation, Outcome } from "./invocation.ts";
 import { present } from "./present.ts";
 import { addPropertyOptions, givenValue, inputProperties, pathParameters } from "./schema-options.ts";
 import type { InputProperty } from "./schema-options.ts";
@@ -27,6 +25,12 @@ interface OperationCommand {
   readonly properties: readonly InputProperty[];
   readonly positional: readonly string[];
 }
+
+/** Shown below the options of commands that take a query. */
+export const QUERY_TIMES = `
+Times in a query are UTC unless they include a zone: since:2026-11-21T10:05 or since:2026-11-21T11:05+01:00. Tables show
+local times with their zone, which can be used in queries; since:10m is ten minutes ago.
+`;
 
 /** Adds a subcommand for every operation of a slice that the command line offers, and the shortcuts. */
 export function addOperationCommands(group: Command, slice: string, invocation: Invocation, outcome: Outcome): void {

@@ -2,7 +2,7 @@ import { trafficOperations } from "@headworks/capture-contract";
 import type { Operation } from "@headworks/contract-kit";
 import { callJson } from "./api-connection.ts";
 import type { ApiAddress } from "./api-connection.ts";
-import { CommandFailure, EXIT } from "./exit-codes.ts";
+import { CommandFailure, EXIT } from "./invocation.ts";
 import type { InputProperty } from "./schema-options.ts";
 
 /** The names of an entry, for the help of commands. */

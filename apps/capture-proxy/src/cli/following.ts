@@ -1,8 +1,7 @@
 import { readJson } from "@headworks/json";
 import { constants } from "node:os";
 import type { ServerMessage } from "@headworks/capture-contract";
-import { CommandFailure, EXIT } from "./exit-codes.ts";
-import type { Invocation } from "./invocation.ts";
+import { CommandFailure, EXIT, type Invocation } from "./invocation.ts";
 
 /**
  * Runs what follows something without an end of its own, until the process is interrupted or nobody reads the output:

@@ -6,10 +6,9 @@ import type { NewGrpcSchema } from "@headworks/capture-contract";
 import type { Operation } from "@headworks/contract-kit";
 import { apiAddress, callJson } from "./api-connection.ts";
 import type { ApiRequest } from "./api-connection.ts";
-import { CommandFailure, EXIT } from "./exit-codes.ts";
+import { CommandFailure, EXIT, type Invocation } from "./invocation.ts";
 import { globalOptions } from "./global-options.ts";
 import type { GlobalFlags } from "./global-options.ts";
-import type { Invocation } from "./invocation.ts";
 import { present } from "./present.ts";
 import { writeJson } from "./terminal.ts";
 

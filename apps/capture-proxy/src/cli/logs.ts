@@ -6,10 +6,9 @@ import type { LogLines } from "@headworks/capture-contract";
 import { ApiFailure } from "@headworks/contract-kit/client";
 import { apiAddress, callJson } from "./api-connection.ts";
 import type { ApiAddress } from "./api-connection.ts";
-import { CommandFailure, EXIT } from "./exit-codes.ts";
+import { CommandFailure, EXIT, type Invocation, type Outcome } from "./invocation.ts";
 import { followUntilInterrupted, lineCount, MAX_LINES } from "./following.ts";
 import { globalOptions } from "./global-options.ts";
-import type { Invocation, Outcome } from "./invocation.ts";
 import { visibleText } from "./terminal.ts";
 
 interface TailOptions {

@@ -1,9 +1,8 @@
 import { Argument, Command, CommanderError, InvalidArgumentError } from "commander";
 import type { ApiFailure } from "@headworks/contract-kit/client";
 import { releaseSignals } from "@headworks/process-signals";
-import { CommandFailure, EXIT } from "./exit-codes.ts";
+import { CommandFailure, EXIT, type Invocation, type Outcome } from "./invocation.ts";
 import { globalOptions } from "./global-options.ts";
-import type { Invocation, Outcome } from "./invocation.ts";
 
 /** One group for each slice of the contract, in the order of the help; a test holds it against the contract. */
 export const COMMAND_GROUPS: readonly CommandGroup[] = [
@@ -48,12 +47,9 @@ const COMMANDS: readonly LazyCommand[] = [
     summary: "Start the proxy, its API and its web UI (the default command)",
     hasExamples: true,
     fill: async (command, invocation, outcome) => {
-      const [{ addServeOptions, serve }, { SERVE_HELP }] = await Promise.all([
-        import("./serve.ts"),
-        import("./help-texts.ts"),
-      ]);
+      const { addServeOptions, serve } = await import("./serve.ts");
       addServeOptions(command);
-      command.addHelpText("after", SERVE_HELP).action(async () => {
+      command.action(async () => {
         outcome.exitCode = await serve(invocation, command);
       });
     },
@@ -63,12 +59,9 @@ const COMMANDS: readonly LazyCommand[] = [
     summary: "Run a program with its traffic captured: weir run -- npm test",
     hasExamples: true,
     fill: async (command, invocation, outcome) => {
-      const [{ addRunOptions, run }, { RUN_HELP }] = await Promise.all([
-        import("./run-command.ts"),
-        import("./help-texts.ts"),
-      ]);
+      const { addRunOptions, run } = await import("./run-command.ts");
       addRunOptions(command);
-      command.addHelpText("after", RUN_HELP).action(async () => {
+      command.action(async () => {
         outcome.exitCode = await run(invocation, command);
       });
     },
@@ -312,7 +305,7 @@ function withDefaultCommand(args: readonly string[]): readonly string[] {
 /** A refusal of the service as the sentence it is; the class is loaded only by commands that call the service. */
 async function forPeople(error: unknown): Promise<unknown> {
   if (!(error instanceof Error) || error.name !== "ApiFailure") return error;
-  const { apiFailureText } = await import("./api-failure-text.ts");
+  const { apiFailureText } = await import("./api-connection.ts");
   return new CommandFailure(EXIT.failure, apiFailureText(error as ApiFailure), { cause: error });
 }
 

@@ -3,7 +3,7 @@ import { InvalidArgumentError, Option } from "commander";
 import type { Command } from "commander";
 import { REPLAY_LIMITS } from "@headworks/capture-contract";
 import type { DiffOptions, ReplayModifications } from "@headworks/capture-contract";
-import { CommandFailure, EXIT } from "./exit-codes.ts";
+import { CommandFailure, EXIT } from "./invocation.ts";
 
 /** Flags that say how a request differs from the one that is sent again. */
 export interface ModificationFlags {

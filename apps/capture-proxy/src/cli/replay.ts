@@ -12,11 +12,10 @@ import { ApiFailure } from "@headworks/contract-kit/client";
 import { utf8Reading } from "@headworks/http-fields";
 import { apiAddress, type ApiAddress, callJson } from "./api-connection.ts";
 import { entryId } from "./entry-names.ts";
-import { CommandFailure, EXIT, FAIL_ON_EXITS } from "./exit-codes.ts";
+import { CommandFailure, EXIT, FAIL_ON_EXITS, type Invocation, type Outcome } from "./invocation.ts";
 import { type GlobalFlags, globalOptions } from "./global-options.ts";
-import type { Invocation, Outcome } from "./invocation.ts";
-import { presentDiff } from "./present-diff.ts";
-import { durationText, sizeText } from "./present-values.ts";
+import { presentDiff } from "./diff.ts";
+import { durationText, renderPairs, sizeText } from "./table.ts";
 import {
   addDiffOptions,
   addModificationOptions,
@@ -26,7 +25,6 @@ import {
   modificationsOf,
   wholeNumber,
 } from "./replay-options.ts";
-import { renderPairs } from "./table.ts";
 import { type Terminal, visibleText, writeJson } from "./terminal.ts";
 
 const BAR_COLUMNS = 40;

@@ -1,63 +1,40 @@
-import { spawn } from "node:child_process";
-import { accessSync, constants, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { constants as systemConstants, homedir, tmpdir } from "node:os";
-import { dirname, join, resolve } from "node:path";
-import { getCACertificates } from "node:tls";
+import { type ChildProcess, spawn } from "node:child_process";
+import { accessSync, constants as fileConstants, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { connect } from "node:net";
+import { constants, tmpdir } from "node:os";
+import { basename, dirname, join, resolve } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import type { Command } from "commander";
 import {
   captureOperations,
+  type CaptureSession,
   type CaptureStatus,
+  certOperations,
+  type DetailedHealth,
   exportOperations,
+  type Metrics,
+  metricsOperations,
+  type Run,
+  runsOperations,
+  sessionsOperations,
   type TrafficEntry,
   trafficOperations,
   type TrafficSummary,
 } from "@headworks/capture-contract";
 import { ApiFailure } from "@headworks/contract-kit/client";
-import { callApi, callJson, shownUrl } from "./api-connection.ts";
-import { CA_VARIABLES, clientEnvironment, type TrustPaths } from "./client-environment.ts";
-import { CommandFailure, EXIT } from "./exit-codes.ts";
-import type { Invocation } from "./invocation.ts";
-import { sizeText } from "./present-values.ts";
+import { verbosity } from "#logging/log-level.ts";
+import type { Flags } from "#settings/setting-sources.ts";
+import { apiAddress, type ApiAddress, callApi, callJson, readText, serviceHealth, shownUrl } from "./api-connection.ts";
+import { clientEnvironment, writeTrustFiles } from "./client-environment.ts";
+import { CommandFailure, EXIT, type Invocation } from "./invocation.ts";
+import { sizeText } from "./table.ts";
 import { present } from "./present.ts";
-import { type Capture, findCapture } from "./run-capture.ts";
-import { RunSignals } from "./run-signals.ts";
-import { addSettingOptions, settingFlags } from "./serve-options.ts";
+import { addSettingOptions, settingFlags, type StartedProxy, startProxy } from "./serve.ts";
 import { visibleText } from "./terminal.ts";
 import { saveResponse } from "./transfer.ts";
 
-const DATA = "1.2.840.113549.1.7.1";
-
-const CERTIFICATE_BAG = "1.2.840.113549.1.12.10.1.3";
-
-const X509_CERTIFICATE = "1.2.840.113549.1.9.22.1";
-
-const FRIENDLY_NAME = "1.2.840.113549.1.9.20";
-
-/** Java trusts a certificate without a key only if it has this attribute. */
-const TRUSTED_KEY_USAGE = "2.16.840.1.113894.746875.1.1";
-
-const ANY_EXTENDED_KEY_USAGE = "2.5.29.37.0";
-
-const sequence = (...content: readonly Uint8Array[]): Buffer => der(0x30, ...content);
-
-const set = (...content: readonly Uint8Array[]): Buffer => der(0x31, ...content);
-
-const octets = (...content: readonly Uint8Array[]): Buffer => der(0x04, ...content);
-
-const explicit = (...content: readonly Uint8Array[]): Buffer => der(0xa0, ...content);
-
 /** Rows of the table of `--summary`. */
 const SHOWN_ROWS = 1000;
-
-/** Where systems keep their roots in one file, in the order in which Go looks. */
-const SYSTEM_BUNDLES = [
-  "/etc/ssl/certs/ca-certificates.crt",
-  "/etc/pki/tls/certs/ca-bundle.crt",
-  "/etc/ssl/ca-bundle.pem",
-  "/etc/pki/tls/cacert.pem",
-  "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
-  "/etc/ssl/cert.pem",
-];
 
 /** The options of `weir run`. */
 export interface RunOptions {
@@ -70,6 +47,22 @@ export interface RunOptions {
   readonly summary?: boolean;
   readonly direct?: string;
 }
+
+/** Shown below the options of `weir run --help`. */
+const RUN_HELP = `
+Environment variables make curl, wget, git, Node, Python, Ruby, Go, Rust, Java, Deno and others use the proxy and trust
+its CA, in addition to the CAs that they already trust. Standard streams and exit code are those of the program.
+With any setting of "weir serve" as a flag, the run gets its own proxy with that setting.
+
+Examples:
+  weir run -- curl https://example.com
+  weir run --summary -- npm test
+  weir run --har calls.har -- python3 script.py
+  weir run --session "login flow" -- ./app
+
+Exit codes: the program's; 128 + n if signal n ended it or the run; 127 not found, 126 cannot be run; 1 the capture or
+the HAR file failed, 2 wrong usage, 3 address in use, 4 the capture cannot start.
+`;
 
 /** Adds the flags of `weir run`. */
 export function addRunOptions(command: Command): void {
@@ -87,7 +80,8 @@ export function addRunOptions(command: Command): void {
     .option("--session <name>", "Name of the session for the captured traffic")
     .option("--har <file>", "Write the captured traffic as HAR")
     .option("--summary", "Print a table of the exchanges on standard error at the end")
-    .option("--direct <hosts>", "Comma list of hosts that bypass the proxy");
+    .option("--direct <hosts>", "Comma list of hosts that bypass the proxy")
+    .addHelpText("after", RUN_HELP);
   addSettingOptions(command);
   for (const option of command.options) if (!SHOWN.has(option.long ?? "")) option.hidden = true;
 }
@@ -150,7 +144,7 @@ async function captured(invocation: Invocation, command: Command, signals: RunSi
 /** Checked before the program runs, not after an hour of it. */
 function refuseUnwritable(path: string): void {
   try {
-    accessSync(dirname(resolve(path)), constants.W_OK);
+    accessSync(dirname(resolve(path)), fileConstants.W_OK);
   } catch (error) {
     throw new CommandFailure(EXIT.failure, `Cannot write ${path}: ${(error as Error).message}`, { cause: error });
   }
@@ -210,7 +204,7 @@ async function runProgram(
   });
   child.once("exit", (code, signal) => {
     signals.passTo(undefined);
-    resolve(code ?? EXIT.signalBase + (signal === null ? 0 : systemConstants.signals[signal]));
+    resolve(code ?? EXIT.signalBase + (signal === null ? 0 : constants.signals[signal]));
   });
   return await promise;
 }
@@ -222,83 +216,6 @@ function startProblem(program: string, error: NodeJS.ErrnoException): CommandFai
   return new CommandFailure(EXIT.notExecutable, `${JSON.stringify(program)} cannot be run: ${error.message}`, {
     cause: error,
   });
-}
-
-/** The same files in a directory of their own. */
-interface TrustFiles extends TrustPaths {
-  readonly directory: string;
-  remove(): void;
-}
-
-/** Writes the files to a directory that only this user can read. `remove` deletes it; it is also deleted if writing fails. */
-export function writeTrustFiles(caPem: string, environment: Readonly<Record<string, string | undefined>>): TrustFiles {
-  const directory = mkdtempSync(join(tmpdir(), "weir-run-"));
-  const remove = (): void => rmSync(directory, { recursive: true, force: true });
-  try {
-    return { directory, ...writtenFiles(directory, caPem, environment), remove };
-  } catch (error) {
-    remove();
-    throw error;
-  }
-}
-
-function writtenFiles(
-  directory: string,
-  caPem: string,
-  environment: Readonly<Record<string, string | undefined>>,
-): TrustPaths {
-  const own = certificatesOf(caPem);
-  const users = CA_VARIABLES.flatMap((name) => certificatesOf(readIfThere(environment[name])));
-  const all = unique([...own, ...users, ...systemRoots()]);
-  const write = (name: string, content: string | Uint8Array): string => {
-    const path = join(directory, name);
-    writeFileSync(path, content, { mode: 0o600, flag: "wx" });
-    return path;
-  };
-  const bundle = write("roots-and-weir-ca.pem", pemText(all));
-  return {
-    bundle,
-    extra: write("weir-ca.pem", pemText(unique([...own, ...users]))),
-    javaStore: write("java-trust-store.p12", javaTrustStore(all.map((text) => Buffer.from(text, "base64")))),
-    wgetrc: write(
-      "wgetrc",
-      `${readIfThere(environment["WGETRC"] ?? join(homedir(), ".wgetrc"))}\nca_certificate = ${bundle}\n`,
-    ),
-  };
-}
-
-function systemRoots(): string[] {
-  for (const path of SYSTEM_BUNDLES) {
-    const found = certificatesOf(readIfThere(path));
-    if (found.length > 0) return found;
-  }
-  const listed = certificatesOf(getCACertificates("system").join("\n"));
-  return listed.length > 0 ? listed : certificatesOf(getCACertificates("bundled").join("\n"));
-}
-
-function readIfThere(path: string | undefined): string {
-  if (path === undefined || path === "") return "";
-  try {
-    return readFileSync(path, "utf8");
-  } catch {
-    return "";
-  }
-}
-
-/** The certificates of a PEM text as base64 without line breaks. */
-function certificatesOf(pem: string): string[] {
-  const blocks = pem.matchAll(/-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----([^-]*)-----END/g);
-  return Array.from(blocks, ([, base64 = ""]) => base64.replace(/\s+/g, ""));
-}
-
-function unique(texts: readonly string[]): string[] {
-  return [...new Set(texts)];
-}
-
-function pemText(certificates: readonly string[]): string {
-  return certificates
-    .map((text) => `-----BEGIN CERTIFICATE-----\n${text.replace(/.{64}(?=.)/g, "$&\n")}\n-----END CERTIFICATE-----\n`)
-    .join("");
 }
 
 /** Writes the requested reports of a run; on a terminal, also a line with totals and location. */
@@ -351,52 +268,291 @@ function place(capture: Capture, options: RunOptions): string {
   return options.summary === true ? "" : "; not kept (see --har, --summary, --data-dir, or start `weir serve`)";
 }
 
+/** The service forgets a run that is silent for 15 minutes. */
+const RENEW_MS = 60_000;
+
+const CONNECT_MS = 3000;
+
+/** A proxy to send a program's traffic through, and the session that holds what it captures. */
+interface Capture {
+  readonly address: ApiAddress;
+  readonly proxyUrl: string;
+  /** The CA that signs for origins; undefined when interception is off, so that nothing needs to be trusted. */
+  readonly caPem: string | undefined;
+  readonly sessionId: string;
+  readonly sessionName: string | null;
+  /** The session holds this run and nothing else. */
+  readonly hasOwnSession: boolean;
+  /** A proxy for this run alone; nothing else goes through it. */
+  readonly isOwn: boolean;
+  /** Captured traffic is kept after the run. */
+  readonly isKept: boolean;
+  /** Resolves when what the run sent is in the store, as far as that can be told. */
+  settle(signal: AbortSignal): Promise<void>;
+  /** Stops an own proxy, or ends the run in a shared one. */
+  end(): Promise<void>;
+}
+
+/** How long to wait for a service that may not be running. */
+const PROBE_MS = 2000;
+
+/** Connections of a program that has ended need no more than a moment. */
+const STOP_MS = 1000;
+
 /**
- * A PKCS #12 file (RFC 7292) of trusted certificates (DER), as Java's `PKCS12` key store reads it without a password:
- * certificates are public, so nothing is encrypted, and without a password there is no integrity code either.
+ * The running service with a session of its own for this run, or a proxy started for it. `signal` cuts short what only
+ * asks; a change that was begun is brought to its end, so that `end` can take it back.
  */
-export function javaTrustStore(certificates: readonly Uint8Array[]): Buffer {
-  const bags = certificates.map((certificate, index) => certificateBag(certificate, `trusted-${index}`));
-  const safeContents = sequence(...bags);
-  const authenticatedSafe = sequence(dataContent(safeContents));
-  return sequence(der(0x02, Buffer.from([3])), dataContent(authenticatedSafe));
+async function findCapture(
+  invocation: Invocation,
+  options: RunOptions,
+  flags: Flags,
+  program: string,
+  signal: AbortSignal,
+): Promise<Capture> {
+  const isAlone = options.isolated === true || options.dataDir !== undefined || Object.keys(flags).length > 0;
+  if (!isAlone) {
+    const address = apiAddress(options, invocation.environment);
+    const health = await serviceHealth(address, PROBE_MS, signal);
+    if (health !== undefined) return await sharedCapture(address, health, sessionName(options, program), signal);
+  }
+  return await ownCapture(invocation, options, flags);
 }
 
-function dataContent(content: Uint8Array): Buffer {
-  return sequence(derObjectId(DATA), explicit(octets(content)));
+/**
+ * The name of a session for this run alone: asked for, or needed because a report is to hold this run and nothing else.
+ * Otherwise the traffic goes where people are looking, into the active session.
+ */
+function sessionName(options: RunOptions, program: string): string | undefined {
+  if (options.session !== undefined) return options.session;
+  if (options.har === undefined && options.summary !== true) return undefined;
+  return `weir run ${basename(program)} ${new Date().toISOString().slice(0, 19).replace("T", " ")}`;
 }
 
-function certificateBag(certificate: Uint8Array, alias: string): Buffer {
-  const bag = sequence(derObjectId(X509_CERTIFICATE), explicit(octets(certificate)));
-  const name = Buffer.from(alias, "utf16le").swap16();
-  const attributes = set(
-    sequence(derObjectId(FRIENDLY_NAME), set(der(0x1e, name))),
-    sequence(derObjectId(TRUSTED_KEY_USAGE), set(derObjectId(ANY_EXTENDED_KEY_USAGE))),
+async function sharedCapture(
+  address: ApiAddress,
+  health: DetailedHealth,
+  name: string | undefined,
+  signal: AbortSignal,
+): Promise<Capture> {
+  try {
+    const caPem = await authorityInUse(address, signal);
+    const shared = { address, caPem, isOwn: false, isKept: true };
+    if (name !== undefined) {
+      signal.throwIfAborted();
+      const { end, ...own } = await beginRunSession(address, name);
+      return { ...shared, ...own, hasOwnSession: true, settle: end, end };
+    }
+    const session = await currentSession(address, signal);
+    return {
+      ...shared,
+      proxyUrl: reachable(health.proxy_address, address.baseUrl),
+      sessionId: session?.id ?? "",
+      sessionName: session?.name ?? null,
+      hasOwnSession: false,
+      settle: async () => await Promise.resolve(),
+      end: async () => await Promise.resolve(),
+    };
+  } catch (error) {
+    if (error instanceof ApiFailure) {
+      throw new CommandFailure(EXIT.failure, `The Weir at ${shownUrl(address)} cannot be used: ${error.message}`, {
+        cause: error,
+      });
+    }
+    throw error;
+  }
+}
+
+async function authorityInUse(address: ApiAddress, signal: AbortSignal): Promise<string | undefined> {
+  try {
+    return await readText(
+      await callApi(address, certOperations.getCaCertificate, { query: { format: "pem" }, signal }),
+    );
+  } catch (error) {
+    if (error instanceof ApiFailure && error.code === "NOT_FOUND") return undefined;
+    throw error;
+  }
+}
+
+async function ownCapture(invocation: Invocation, options: RunOptions, flags: Flags): Promise<Capture> {
+  const isTemporary = options.dataDir === undefined;
+  const dataDir =
+    options.dataDir === undefined ? mkdtempSync(join(tmpdir(), "weir-run-data-")) : resolve(options.dataDir);
+  let proxy: StartedProxy | undefined;
+  const end = async (): Promise<void> => {
+    try {
+      await proxy?.stop(STOP_MS);
+    } finally {
+      if (isTemporary) rmSync(dataDir, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 });
+    }
+  };
+  try {
+    proxy = await startProxy(invocation, {
+      dataDir,
+      // Standard error belongs to the program, unless a log was requested.
+      logTarget: isTemporary ? "stderr-only" : "stderr",
+      verbosity: verbosity(invocation.environment, flags["verbose"] === true ? "debug" : "silent"),
+      flags: { host: "127.0.0.1", "api-host": "127.0.0.1", "proxy-port": "0", "api-port": "0", ...flags },
+    });
+    const address = { baseUrl: proxy.addresses.api, timeoutMs: 30_000 };
+    // A directory that is kept may hold former runs; this one gets a session of its own.
+    const name = options.session ?? `weir run ${new Date().toISOString().slice(0, 19)}`;
+    const session = isTemporary ? await currentSession(address) : await newSession(address, name);
+    return {
+      address,
+      proxyUrl: proxy.addresses.proxy,
+      caPem: readFileSync(proxy.certificatePath, "utf8"),
+      sessionId: session?.id ?? "",
+      sessionName: session?.name ?? null,
+      hasOwnSession: true,
+      isOwn: true,
+      isKept: !isTemporary,
+      settle: async (signal) => await settled(address, signal),
+      end,
+    };
+  } catch (error) {
+    await end();
+    throw error;
+  }
+}
+
+/** Connections that a program left open may never end. */
+const SETTLE_MS = 3000;
+
+const POLL_MS = 20;
+
+/** Waits until nothing is open in a proxy for one run alone, and nothing waits to be written. */
+async function settled(address: ApiAddress, signal: AbortSignal): Promise<void> {
+  const deadlineMs = performance.now() + SETTLE_MS;
+  while (performance.now() < deadlineMs) {
+    const { value } = await callJson(address, metricsOperations.getPerformance, { signal });
+    const { metrics, storage } = value as { metrics: Metrics; storage: { backlog_entries: number } };
+    if (metrics.active_exchanges === 0 && metrics.active_tunnels === 0 && storage.backlog_entries === 0) return;
+    await delay(POLL_MS, undefined, { signal });
+  }
+}
+
+/** A run in a service that others use too: traffic through the run's own proxy port is told apart from all other. */
+interface RunSession {
+  readonly sessionId: string;
+  readonly sessionName: string | null;
+  readonly proxyUrl: string;
+  /** Resolves when the traffic of the run is stored. */
+  readonly end: (signal?: AbortSignal) => Promise<void>;
+}
+
+/** Opens a proxy and a session for one run. Throws {@link CommandFailure} when that proxy cannot be reached from here. */
+async function beginRunSession(address: ApiAddress, name: string): Promise<RunSession> {
+  const run = (await callJson(address, runsOperations.beginRun, { body: { name } })).value as Run;
+  const params = { id: run.id };
+  // What a stopped service misses, `end` finds out.
+  const renewal = setInterval(
+    () => void callJson(address, runsOperations.renewRun, { params }).catch(() => {}),
+    RENEW_MS,
   );
-  return sequence(derObjectId(CERTIFICATE_BAG), explicit(bag), attributes);
+  renewal.unref();
+  let isEnded = false;
+  const end = async (signal?: AbortSignal): Promise<void> => {
+    if (isEnded) return;
+    clearInterval(renewal);
+    await callJson(address, runsOperations.endRun, signal === undefined ? { params } : { params, signal });
+    isEnded = true;
+  };
+  const proxyUrl = reachable(run.proxy_url, address.baseUrl);
+  const problem = await connectProblem(proxyUrl);
+  if (problem !== undefined) {
+    await end();
+    throw new CommandFailure(
+      EXIT.failure,
+      `The Weir at ${shownUrl(address)} opened ${proxyUrl} for this run, which cannot be reached from here (${problem}): start this run with --isolated, or without --session, --har and --summary`,
+    );
+  }
+  return { sessionId: run.session_id, sessionName: run.session_name, proxyUrl, end };
 }
 
-/** One DER element: tag, definite length, content. */
-export function der(tag: number, ...content: readonly Uint8Array[]): Buffer {
-  const body = Buffer.concat(content);
-  return Buffer.concat([Buffer.from([tag]), derLength(body.length), body]);
+/** A listener on every address is reached where its API was reached. */
+export function reachable(proxyAddress: string, apiUrl: string): string {
+  const url = new URL(proxyAddress);
+  if (url.hostname === "0.0.0.0" || url.hostname === "[::]") url.hostname = new URL(apiUrl).hostname;
+  return url.origin;
 }
 
-/** An object identifier from its dotted form. */
-export function derObjectId(dotted: string): Buffer {
-  const [first = 0, second = 0, ...rest] = dotted.split(".").map(Number);
-  return der(0x06, Buffer.from([first * 40 + second, ...rest.flatMap(base128)]));
+/** Why no connection can be made; undefined when one can. */
+async function connectProblem(proxyUrl: string): Promise<string | undefined> {
+  const { hostname, port } = new URL(proxyUrl);
+  const { promise, resolve } = Promise.withResolvers<string | undefined>();
+  const socket = connect({ host: hostname.replace(/^\[|\]$/g, ""), port: Number(port) });
+  socket.setTimeout(CONNECT_MS, () => resolve("it does not respond"));
+  socket.once("connect", () => resolve(undefined));
+  socket.once("error", (error) => resolve(error.message));
+  const problem = await promise;
+  socket.destroy();
+  return problem;
 }
 
-function derLength(length: number): Buffer {
-  if (length < 0x80) return Buffer.from([length]);
-  const bytes: number[] = [];
-  for (let rest = length; rest > 0; rest = Math.floor(rest / 256)) bytes.unshift(rest % 256);
-  return Buffer.from([0x80 + bytes.length, ...bytes]);
+/** Makes a session, and makes it active. */
+async function newSession(address: ApiAddress, name: string): Promise<CaptureSession> {
+  const { value } = await callJson(address, sessionsOperations.createSession, { body: { name } });
+  const session = value as CaptureSession;
+  await callJson(address, sessionsOperations.switchSession, { params: { id: session.id } });
+  return session;
 }
 
-function base128(value: number): number[] {
-  const bytes = [value % 128];
-  for (let rest = Math.floor(value / 128); rest > 0; rest = Math.floor(rest / 128)) bytes.unshift(128 + (rest % 128));
-  return bytes;
+/** The active session. */
+async function currentSession(address: ApiAddress, signal?: AbortSignal): Promise<CaptureSession | undefined> {
+  return (await listSessions(address, signal)).find((session) => session.is_current);
+}
+
+async function listSessions(address: ApiAddress, signal?: AbortSignal): Promise<readonly CaptureSession[]> {
+  const { value } = await callJson(address, sessionsOperations.listSessions, signal === undefined ? {} : { signal });
+  return value as CaptureSession[];
+}
+
+const CAUGHT = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGCONT"] as const;
+
+/**
+ * Catches signals from the first step of a run to its last. While the program runs they are the program's; before and
+ * after it they end the run, which then takes away what it has made.
+ */
+class RunSignals {
+  readonly #cut = new AbortController();
+  /** A terminal sends its key presses to the program as well, which would get them twice. */
+  readonly #byTerminal = new Set<NodeJS.Signals>(process.stdin.isTTY ? ["SIGINT", "SIGQUIT"] : []);
+  #program: ChildProcess | undefined;
+  #received: NodeJS.Signals | undefined;
+
+  /** `held` says what came before, which ends the run, and gives signals their usual effect again. */
+  constructor(held: () => readonly NodeJS.Signals[]) {
+    for (const signal of CAUGHT) process.on(signal, this.#listener);
+    for (const signal of held()) this.#listener(signal);
+  }
+
+  /** Aborted by the signal that ended the run. */
+  get cut(): AbortSignal {
+    return this.#cut.signal;
+  }
+
+  /** 128 + n when signal n ended the run, undefined when none did. */
+  get exitCode(): number | undefined {
+    return this.#received === undefined ? undefined : EXIT.signalBase + constants.signals[this.#received];
+  }
+
+  /** From now on signals are this program's, or, without one, the run's again. */
+  passTo(program: ChildProcess | undefined): void {
+    this.#program = program;
+  }
+
+  /** Signals have their usual effect again. */
+  release(): void {
+    for (const signal of CAUGHT) process.off(signal, this.#listener);
+  }
+
+  readonly #listener = (signal: NodeJS.Signals): void => {
+    if (this.#program !== undefined) {
+      if (!this.#byTerminal.has(signal)) this.#program.kill(signal);
+    } else if (signal !== "SIGCONT") {
+      this.#received ??= signal;
+      this.#cut.abort();
+    }
+  };
 }

@@ -1,27 +1,21 @@
 import { spawn } from "node:child_process";
 import { homedir } from "node:os";
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { exitCodeOf, followSignals } from "@headworks/process-signals";
-import type { Logger } from "pino";
-import { readAuthorityImport } from "#settings/authority-import.ts";
-import type { AuthorityImport } from "#settings/authority-import.ts";
+import { verbosity, type Verbosity } from "#logging/log-level.ts";
+import { type AuthorityImport, readAuthorityImport } from "#settings/authority-import.ts";
 import { resolveDataDir } from "#settings/data-dir.ts";
-import { defaultPlaces, resolveDataPlaces } from "#settings/data-places.ts";
-import type { DataPlaces, DataPlaceSources } from "#settings/data-places.ts";
-import type { Flags } from "#settings/setting-sources.ts";
+import { type DataPlaces, type DataPlaceSources, defaultPlaces, resolveDataPlaces } from "#settings/data-places.ts";
+import { SETTING_FIELDS } from "#settings/setting-fields.ts";
+import { SETTING_INPUTS, type SettingInput } from "#settings/setting-inputs.ts";
+import { type Flags, valuesOfFlags } from "#settings/setting-sources.ts";
 import { StartupError } from "#settings/startup-error.ts";
-import { banner } from "./banner.ts";
-import { CommandFailure, EXIT } from "./exit-codes.ts";
-import { verbosity } from "#logging/log-level.ts";
-import type { Verbosity } from "#logging/log-level.ts";
-import type { Invocation, LogTarget } from "./invocation.ts";
-import { addSettingOptions, settingFlags } from "./serve-options.ts";
+import { DEFAULT_URL } from "./api-connection.ts";
+import { CommandFailure, EXIT, type Invocation, type LogTarget } from "./invocation.ts";
+import { shellQuoted, type Terminal, visibleText } from "./terminal.ts";
 
 /** Exchanges that are open when the service is asked to stop get this long to end. */
 const GRACE_MS = 5000;
-
-/** The logger that everything inside the service receives. */
-export type ServiceLog = Logger;
 
 /** What a start needs besides the settings' own sources. */
 export interface StartOptions {
@@ -170,6 +164,27 @@ function inUseSentence(error: unknown, { port, address, flag }: SystemError): st
   return `${place} is in use: stop the program that uses it, or choose another port${choice}`;
 }
 
+/** Shown below the options of `weir serve --help`. */
+const SERVE_HELP = `
+Every setting can be given in <data dir>/config.json, as an environment variable (WEIR_… or SERVICE_…), or as a flag;
+later ones take precedence. "weir config describe" shows each value and its source.
+
+Other environment variables:
+  WEIR_DATA_DIR     the data directory
+  WEIR_WEB_DIR      a built web UI to serve instead of the included one
+  WEIR_LOG          log level: off, error, warn, info, debug, trace, or weir=debug,info (RUST_LOG is read too)
+  NO_COLOR          no colours
+
+Examples:
+  weir serve
+  weir serve --proxy-port 9000 --api-port 9001 --data-dir ./capture
+  weir serve --host 0.0.0.0 --allowed-ip 192.168.1.0/24      devices of the local network
+  weir serve --passthrough-domain '*.bank.example' --ignored-domain telemetry.example
+  weir serve -p 0 -a 0 --json | jq -r .proxy
+
+Exit codes: 0 stopped, 1 failed, 2 wrong usage, 3 address in use, 4 cannot start.
+`;
+
 /** Adds the flags of `weir serve`. */
 export function addServeOptions(command: Command): void {
   addSettingOptions(command);
@@ -188,7 +203,8 @@ export function addServeOptions(command: Command): void {
     .option("--ca-cert-file <path>", "Use this CA instead of one of Weir's own, PEM (env WEIR_CA_CERT_FILE)")
     .option("--ca-key-file <path>", "Its private key, PEM (env WEIR_CA_KEY_FILE)")
     .option("--open-browser", "Open the web UI in the browser")
-    .option("--json", "Print the addresses as one line of JSON");
+    .option("--json", "Print the addresses as one line of JSON")
+    .addHelpText("after", SERVE_HELP);
 }
 
 /** `weir serve`: runs until it is asked to stop; resolves to the exit code. */
@@ -313,4 +329,126 @@ function openBrowser(url: string): void {
   // Without a desktop there is nothing to open, and the banner names the address.
   child.on("error", () => undefined);
   child.unref();
+}
+
+interface BannerFacts {
+  readonly proxy: string;
+  readonly api: string;
+  /** Undefined where that listener is off. */
+  readonly socks?: string | undefined;
+  readonly dataDir: string;
+  readonly certificatePath: string;
+  readonly fingerprint: string;
+  readonly version: string;
+  /** The command with which this was started: `weir`, or `npx weir` in a clone. */
+  readonly command: string;
+}
+
+/** The output of `weir serve` once it listens: addresses, how to send traffic through the proxy, and the CA. */
+export function banner(facts: BannerFacts, terminal: Terminal): string {
+  const name = (text: string): string => terminal.style("dim", text.padEnd(12));
+  const address = (text: string): string => terminal.style("cyan", text);
+  const path = shellQuoted(facts.certificatePath);
+  return [
+    terminal.style("bold", `Weir ${facts.version} is running`),
+    "",
+    `  ${name("Proxy")}${address(facts.proxy)}`,
+    ...(facts.socks === undefined ? [] : [`  ${name("SOCKS5")}${address(facts.socks)}, not intercepted: tunnels only`]),
+    `  ${name("Web UI, API")}${address(facts.api)}`,
+    `  ${name("Set-up page")}${address(`${facts.api}/setup`)}, or http://weir/ through the proxy`,
+    `  ${name("Data")}${visibleText(facts.dataDir)}`,
+    `  ${name("CA")}${visibleText(facts.certificatePath)}`,
+    `  ${name("")}SHA-256 ${facts.fingerprint}`,
+    "",
+    "  Capture one program, with the CA trusted:",
+    `    ${facts.command} run${apiOption(facts.api)} -- curl https://example.com`,
+    "  Or configure a client yourself:",
+    `    curl --proxy ${facts.proxy} --cacert ${path} https://example.com`,
+    "",
+    terminal.style("dim", "  Press Ctrl+C to stop."),
+    "",
+  ].join("\n");
+}
+
+/** The option with the address of this service, unless it is the default. */
+function apiOption(api: string): string {
+  const url = new URL(api);
+  if (url.hostname === "0.0.0.0" || url.hostname === "[::]") url.hostname = new URL(DEFAULT_URL).hostname;
+  return url.origin === DEFAULT_URL ? "" : ` --api-url ${url.origin}`;
+}
+
+/** One-letter forms of settings' flags. */
+const LETTERS: Readonly<Record<string, string>> = {
+  "proxy-port": "p",
+  "api-port": "a",
+  host: "H",
+  "max-requests": "m",
+  verbose: "v",
+};
+
+const defaults = new Map(SETTING_FIELDS.map((field) => [field.name, field.default]));
+
+/** Adds a flag for every setting that has one; name, default, variable and description come from the settings. */
+export function addSettingOptions(command: Command): void {
+  for (const input of SETTING_INPUTS) {
+    if (input.flag === null) continue;
+    for (const option of optionsOf(input, input.flag)) command.addOption(option);
+  }
+}
+
+/**
+ * What was given on the command line, by flag name without dashes, as the settings take it. Throws
+ * {@link CommandFailure} for a value that no setting takes: the command line is wrong then, before anything is tried.
+ */
+export function settingFlags(command: Command): Flags {
+  const flags: Record<string, string | number | boolean | readonly string[]> = {};
+  for (const input of SETTING_INPUTS) {
+    if (input.flag === null) continue;
+    const isNegative = input.flag.startsWith("no-");
+    const key = new Option(`--${input.flag}`).attributeName();
+    if (command.getOptionValueSource(key) !== "cli") continue;
+    const value = command.getOptionValue(key) as string | boolean | readonly string[];
+    // Commander reads `--no-https` as https = false; the setting's flag is called no-https.
+    flags[input.flag] = isNegative ? value === false : value;
+  }
+  try {
+    valuesOfFlags(flags);
+  } catch (error) {
+    throw error instanceof StartupError ? new CommandFailure(EXIT.usage, error.message, { cause: error }) : error;
+  }
+  return flags;
+}
+
+function optionsOf(input: SettingInput, flag: string): Option[] {
+  const letter = LETTERS[flag] === undefined ? "" : `-${LETTERS[flag]}, `;
+  const text = `${input.description}${facts(input)}`;
+  if (input.takes === "value") {
+    const option = new Option(`${letter}--${flag} <${input.placeholder}>`, text);
+    // For help and completion; the settings reject other values.
+    if (input.choices !== undefined) option.argChoices = [...input.choices];
+    return [option];
+  }
+  if (input.takes === "list") {
+    const collect = (value: string, previous: readonly string[] | undefined): readonly string[] => [
+      ...(previous ?? []),
+      value,
+    ];
+    return [new Option(`${letter}--${flag} <${input.placeholder}>`, text).argParser(collect)];
+  }
+  if (flag.startsWith("no-")) return [new Option(`--${flag}`, text)];
+  return [new Option(`${letter}--${flag}`, text), new Option(`--no-${flag}`, `The opposite of --${flag}`).hideHelp()];
+}
+
+function facts(input: SettingInput): string {
+  const parts: string[] = [];
+  const [field] = input.fields;
+  const value =
+    input.fields.length === 1 && field !== undefined && !input.flag?.startsWith("no-")
+      ? defaults.get(field)
+      : undefined;
+  if (input.takes === "list") parts.push("repeatable");
+  if (value === true) parts.push(`on; --no-${input.flag ?? ""} switches it off`);
+  else if (typeof value === "number" || (typeof value === "string" && value !== "")) parts.push(`default ${value}`);
+  parts.push(`env WEIR_${input.environment[0] ?? ""}`);
+  return ` (${parts.join("; ")})`;
 }

@@ -6,15 +6,12 @@ import type { ServerMessage, TrafficEvent, TrafficSnapshot } from "@headworks/ca
 import { ApiFailure } from "@headworks/contract-kit/client";
 import { apiAddress, callJson, noServiceText } from "./api-connection.ts";
 import type { ApiAddress } from "./api-connection.ts";
-import { CommandFailure, EXIT } from "./exit-codes.ts";
+import { CommandFailure, EXIT, type Invocation, type MessageSocket, type Outcome } from "./invocation.ts";
 import { feedMessages, followUntilInterrupted, lineCount, NOT_THE_FEED } from "./following.ts";
 import { globalOptions } from "./global-options.ts";
-import type { Invocation, MessageSocket, Outcome } from "./invocation.ts";
-import { QUERY_TIMES } from "./help-texts.ts";
-import { durationText, sizeText } from "./present-values.ts";
-import { visibleJson, visibleText } from "./terminal.ts";
-import type { Terminal } from "./terminal.ts";
-import { fitted, padded } from "./text-width.ts";
+import { QUERY_TIMES } from "./call.ts";
+import { durationText, sizeText } from "./table.ts";
+import { fitted, padded, type Terminal, visibleJson, visibleText } from "./terminal.ts";
 
 interface TailOptions {
   readonly query?: string;

@@ -5,9 +5,8 @@ import { Transform } from "node:stream";
 import type { Readable, TransformCallback } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { StringDecoder } from "node:string_decoder";
-import { CommandFailure, EXIT } from "./exit-codes.ts";
-import type { Invocation } from "./invocation.ts";
-import { sizeText } from "./present-values.ts";
+import { CommandFailure, EXIT, type Invocation } from "./invocation.ts";
+import { sizeText } from "./table.ts";
 import { visibleText } from "./terminal.ts";
 import type { Terminal } from "./terminal.ts";
 

@@ -4,14 +4,11 @@ import { wsTrafficOperations } from "@headworks/capture-contract";
 import type { FrameEvent, ServerMessage, WsConnection } from "@headworks/capture-contract";
 import { apiAddress, callJson, noServiceText } from "./api-connection.ts";
 import type { ApiAddress } from "./api-connection.ts";
-import { CommandFailure, EXIT } from "./exit-codes.ts";
+import { CommandFailure, EXIT, type Invocation, type MessageSocket, type Outcome } from "./invocation.ts";
 import { feedMessages, followUntilInterrupted, NOT_THE_FEED } from "./following.ts";
 import { globalOptions } from "./global-options.ts";
-import type { Invocation, MessageSocket, Outcome } from "./invocation.ts";
-import { sizeText } from "./present-values.ts";
-import { visibleJson, visibleText } from "./terminal.ts";
-import type { Terminal } from "./terminal.ts";
-import { fitted, padded, textWidth } from "./text-width.ts";
+import { sizeText } from "./table.ts";
+import { fitted, padded, type Terminal, textWidth, visibleJson, visibleText } from "./terminal.ts";
 
 interface TailOptions {
   readonly direction?: FrameEvent["direction"];

@@ -15,14 +15,14 @@ export interface AdminOptions {
 /** The gateway was unreachable or refused; the message is a sentence for the terminal. */
 export class AdminCallError extends Error {}
 
-export interface AdminCall {
+interface AdminCall {
   readonly method?: string;
   readonly path: string;
   readonly body?: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-export interface AdminReply {
+interface AdminReply {
   readonly text: string;
   readonly headers: IncomingMessage["headers"];
 }

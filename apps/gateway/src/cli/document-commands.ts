@@ -8,7 +8,7 @@ import type { Explain, ExplainOptions } from "./explain.ts";
  * `parts` is created only for commands that check, since building all checks is slow. Commands are loaded on use:
  * reading and checking documents is most of the program.
  */
-export interface DocumentCommandParts {
+interface DocumentCommandParts {
   readonly streams: Streams;
   readonly parts: () => CheckParts | Promise<CheckParts>;
   readonly explainRoute: () => Explain | Promise<Explain>;

@@ -13,7 +13,7 @@ import { EXIT, type Invocation, variable } from "./invocation.ts";
 import { visibleText } from "./table.ts";
 
 /** A configuration file on the command line; `-` is standard input. */
-export interface DocumentFile {
+interface DocumentFile {
   /** As given on the command line, for messages. */
   readonly name: string;
   readonly text: string;
@@ -52,7 +52,7 @@ function issueText(name: string, issue: Issue): string {
 }
 
 /** Prints warnings, one per line. */
-export function printWarnings(name: string, issues: readonly Issue[], streams: Streams): void {
+function printWarnings(name: string, issues: readonly Issue[], streams: Streams): void {
   printUnchecked(name, issues, streams);
   for (const issue of issues) {
     if (!isError(issue) && !isNotChecked(issue)) streams.stderr.write(`warning: ${issueText(name, issue)}\n`);
@@ -201,7 +201,7 @@ async function openReadable(name: string, streams: Streams): Promise<DocumentFil
 }
 
 /** `~ route users-v1 (/match/path/value)`. */
-export function changeText({ kind, name, change, pointers }: Change): string {
+function changeText({ kind, name, change, pointers }: Change): string {
   const paths = pointers.length === 0 ? "" : ` (${pointers.join(", ")})`;
   return `${MARKS[change]} ${kind}${name === "" ? "" : ` ${name}`}${paths}`;
 }
