@@ -50,7 +50,11 @@ test(
     assert.deepEqual([status.code, status.err], [0, ""]);
     assert.match(status.out, /generation 1/);
     const stranger = await sluice(["status"], { GATEWAY_ADMIN, GATEWAY_ADMIN_CA: environment["GATEWAY_ADMIN_CA"] });
-    assert.deepEqual([stranger.code, /client certificate|cannot be reached/.test(stranger.err)], [1, true], stranger.err);
+    assert.deepEqual(
+      [stranger.code, /client certificate|cannot be reached/.test(stranger.err)],
+      [1, true],
+      stranger.err,
+    );
     const untrusting = await sluice(["status"], { GATEWAY_ADMIN });
     assert.match(untrusting.err, /Specify the CA of its certificate with --ca/);
     await sluice(["config", "rollback", "9"], { ...environment, GATEWAY_ADMIN });
