@@ -43,7 +43,7 @@ export interface RowWindow {
   readonly limit: number;
 }
 
-export interface MatchQuestion {
+export interface MatchPreviewQuery {
   readonly condition: Condition;
   readonly phases: readonly ("request" | "response")[];
   readonly sessionId: string | undefined;
@@ -149,7 +149,7 @@ export interface CaptureStore {
   count(filter: TrafficFilter, signal: AbortSignal): Promise<number>;
   summarize(filter: TrafficFilter, signal: AbortSignal): Promise<TrafficSummary>;
   /** Tries a condition on the newest entries of a session (undefined: the active one). */
-  previewMatches(preview: MatchQuestion, signal: AbortSignal): Promise<MatchPreview>;
+  previewMatches(preview: MatchPreviewQuery, signal: AbortSignal): Promise<MatchPreview>;
   tree(filter: TrafficFilter, ofHost: string | undefined, signal: AbortSignal): Promise<TreeNode[]>;
   values(
     field: string,

@@ -17,10 +17,10 @@ export class DatabaseTooNewError extends Error {
 const FILE_NAME = /^(\d{4})-[a-z0-9-]+\.sql$/u;
 
 /** Minimum unused space worth a VACUUM. */
-const WORTHWHILE_BYTES = 67_108_864;
+const MIN_VACUUM_BYTES = 67_108_864;
 
 /** The same on a tight disk. */
-const WORTHWHILE_TIGHT_BYTES = 1_048_576;
+const MIN_VACUUM_TIGHT_BYTES = 1_048_576;
 
 /** VACUUM copies the used pages in memory and blocks the thread. */
 const MAX_USED_BYTES = 16_777_216;
@@ -175,7 +175,7 @@ export function storageErrorReason(error: unknown): string {
  * Checkpoints the log so that it is overwritten from its start; `empty` truncates its file, too. Readers of older
  * states delay part of it. Throws SQLite's error, as on a full disk.
  */
-export function moveLog(database: Database, empty = false): void {
+export function checkpoint(database: Database, empty = false): void {
   database.prepare(`PRAGMA wal_checkpoint(${empty ? "TRUNCATE" : "PASSIVE"})`).all();
 }
 
@@ -185,14 +185,14 @@ export function shrink(database: Database, isTight: boolean): void {
   const pageBytes = number("page_size");
   const unusedBytes = number("freelist_count") * pageBytes;
   const usedBytes = number("page_count") * pageBytes - unusedBytes;
-  if (unusedBytes < (isTight ? WORTHWHILE_TIGHT_BYTES : WORTHWHILE_BYTES) || usedBytes > MAX_USED_BYTES) return;
+  if (unusedBytes < (isTight ? MIN_VACUUM_TIGHT_BYTES : MIN_VACUUM_BYTES) || usedBytes > MAX_USED_BYTES) return;
   database.exec("PRAGMA temp_store = MEMORY");
   try {
     database.exec("VACUUM");
   } finally {
     database.exec("PRAGMA temp_store = DEFAULT");
   }
-  moveLog(database, true);
+  checkpoint(database, true);
 }
 
 interface Migration {

@@ -22,7 +22,7 @@ import type {
   EntryPage,
   EntryQuery,
   ImportOptions,
-  MatchQuestion,
+  MatchPreviewQuery,
   RowPage,
   RowWindow,
   StorageStatus,
@@ -32,13 +32,7 @@ import type {
 import { SessionImports } from "./import/session-imports.ts";
 import { readerOf, ReaderPool, type SessionScope } from "./read/reader-client.ts";
 import { shownSession } from "./sessions/session-table.ts";
-import {
-  lockForThisProcess,
-  refuseForeignFile,
-  refuseLinkedFile,
-  storePlaces,
-  type StorePlaces,
-} from "./store-files.ts";
+import { lockForThisProcess, refuseForeignFile, refuseLinkedFile, storePaths, type StorePaths } from "./store-files.ts";
 import { STREAM_KINDS } from "./streams/stream-message.ts";
 import type {
   FrameListener,
@@ -82,7 +76,7 @@ const DELETED_AT_ONCE = 1000;
  * another process uses it, if a newer version or another program wrote it, or if it is not writable.
  */
 export async function openCaptureStore(options: CaptureStoreOptions): Promise<CaptureStore> {
-  const { locks, isElsewhere, ...setup } = storePlaces(options.dataDir, options.databasePath);
+  const { locks, isElsewhere, ...setup } = storePaths(options.dataDir, options.databasePath);
   makeDirectorySync(options.dataDir);
   makeDirectorySync(dirname(setup.path));
   const unlocks: (() => void)[] = [];
@@ -126,7 +120,7 @@ class ThreadedCaptureStore implements CaptureStore {
     this.#unlock = unlock;
   }
 
-  async start(setup: Omit<StorePlaces, "locks" | "isElsewhere">): Promise<void> {
+  async start(setup: Omit<StorePaths, "locks" | "isElsewhere">): Promise<void> {
     const { log } = this.#options;
     this.#decodedFolder = setup.decodedFolder;
     this.#openWriter = await WriterClient.start(
@@ -246,42 +240,42 @@ class ThreadedCaptureStore implements CaptureStore {
   async listEntries(query: EntryQuery): Promise<EntryPage> {
     const { signal, ...rest } = query;
     const { filter } = query;
-    const question = () => ({ op: "entries", scope: this.#scope(filter.session_id), ...rest }) as const;
-    return await this.#readers.ask(readerOf(filter), question, signal);
+    const request = () => ({ op: "entries", scope: this.#scope(filter.session_id), ...rest }) as const;
+    return await this.#readers.read(readerOf(filter), request, signal);
   }
 
   async listRows(window: RowWindow, signal: AbortSignal): Promise<RowPage> {
     const { filter, sort } = window;
     const reader = sort === "seq" ? readerOf(filter) : "scan";
-    const question = () => ({ op: "rows", scope: this.#scope(filter.session_id), ...window }) as const;
-    return await this.#readers.ask(reader, question, signal);
+    const request = () => ({ op: "rows", scope: this.#scope(filter.session_id), ...window }) as const;
+    return await this.#readers.read(reader, request, signal);
   }
 
   async latestRows(limit: number, filter: TrafficFilter, signal: AbortSignal): Promise<TrafficSnapshot[]> {
-    const question = () => ({ op: "latest", scope: this.#scope(undefined), limit, filter }) as const;
-    return await this.#readers.ask(readerOf(filter), question, signal);
+    const request = () => ({ op: "latest", scope: this.#scope(undefined), limit, filter }) as const;
+    return await this.#readers.read(readerOf(filter), request, signal);
   }
 
   async count(filter: TrafficFilter, signal: AbortSignal): Promise<number> {
-    const question = () => ({ op: "count", scope: this.#scope(filter.session_id), filter }) as const;
-    return await this.#readers.ask(readerOf(filter), question, signal);
+    const request = () => ({ op: "count", scope: this.#scope(filter.session_id), filter }) as const;
+    return await this.#readers.read(readerOf(filter), request, signal);
   }
 
   async summarize(filter: TrafficFilter, signal: AbortSignal): Promise<TrafficSummary> {
-    const question = () => ({ op: "summary", scope: this.#scope(filter.session_id), filter }) as const;
-    return await this.#readers.ask("scan", question, signal);
+    const request = () => ({ op: "summary", scope: this.#scope(filter.session_id), filter }) as const;
+    return await this.#readers.read("scan", request, signal);
   }
 
-  async previewMatches(preview: MatchQuestion, signal: AbortSignal): Promise<MatchPreview> {
+  async previewMatches(preview: MatchPreviewQuery, signal: AbortSignal): Promise<MatchPreview> {
     const { sessionId, condition, ...rest } = preview;
     const text = JSON.stringify(condition);
-    const question = () => ({ op: "preview", scope: this.#scope(sessionId), condition: text, ...rest }) as const;
-    return await this.#readers.ask("scan", question, signal);
+    const request = () => ({ op: "preview", scope: this.#scope(sessionId), condition: text, ...rest }) as const;
+    return await this.#readers.read("scan", request, signal);
   }
 
   async tree(filter: TrafficFilter, ofHost: string | undefined, signal: AbortSignal): Promise<TreeNode[]> {
-    const question = () => ({ op: "tree", scope: this.#scope(filter.session_id), filter, ofHost }) as const;
-    return await this.#readers.ask("scan", question, signal);
+    const request = () => ({ op: "tree", scope: this.#scope(filter.session_id), filter, ofHost }) as const;
+    return await this.#readers.read("scan", request, signal);
   }
 
   async values(
@@ -290,19 +284,19 @@ class ThreadedCaptureStore implements CaptureStore {
     sessionId: string | undefined,
     limit: number,
   ): Promise<{ value: string; count: number }[]> {
-    const question = () => ({ op: "values", scope: this.#scope(sessionId), field, prefix, limit }) as const;
-    return await this.#readers.ask("quick", question);
+    const request = () => ({ op: "values", scope: this.#scope(sessionId), field, prefix, limit }) as const;
+    return await this.#readers.read("quick", request);
   }
 
   async getEntry(
     id: string,
     options: { includeBodies: boolean; decompressed: boolean },
   ): Promise<TrafficEntry | undefined> {
-    return await this.#readers.ask("quick", () => ({ op: "entry", id, sessions: this.#writer.sessions, ...options }));
+    return await this.#readers.read("quick", () => ({ op: "entry", id, sessions: this.#writer.sessions, ...options }));
   }
 
   async getRow(id: string): Promise<TrafficSnapshot | undefined> {
-    return await this.#readers.ask("quick", () => ({ op: "row", id, sessions: this.#writer.sessions }));
+    return await this.#readers.read("quick", () => ({ op: "row", id, sessions: this.#writer.sessions }));
   }
 
   async readBody(
@@ -310,8 +304,8 @@ class ThreadedCaptureStore implements CaptureStore {
     side: "request" | "response",
     options: { decoded: boolean; utf8: boolean; start: number; end: number | undefined },
   ): Promise<BodyPart | undefined> {
-    const question = () => ({ op: "body", id, side, sessions: this.#writer.sessions, ...options }) as const;
-    return await this.#readers.ask("quick", question);
+    const request = () => ({ op: "body", id, side, sessions: this.#writer.sessions, ...options }) as const;
+    return await this.#readers.read("quick", request);
   }
 
   async setNote(id: string, notes: string | null): Promise<boolean> {
@@ -371,7 +365,7 @@ class ThreadedCaptureStore implements CaptureStore {
     signal: AbortSignal,
   ): Promise<DocumentExport> {
     const readers = this.#readers;
-    const question = () =>
+    const request = () =>
       ({
         op: "exportOpen",
         scope: this.#scope(filter.session_id),
@@ -381,13 +375,13 @@ class ThreadedCaptureStore implements CaptureStore {
         session,
         exportedAt: new Date(this.#options.clock.now()).toISOString(),
       }) as const;
-    const { handle, total } = await readers.ask<{ handle: number; total: number }>("scan", question, signal);
+    const { handle, total } = await readers.read<{ handle: number; total: number }>("scan", request, signal);
     const source = {
       next: async () => {
-        const part = await readers.goOn<{ bytes?: Uint8Array }>("scan", { op: "exportNext", handle }, signal);
+        const part = await readers.readMore<{ bytes?: Uint8Array }>("scan", { op: "exportNext", handle }, signal);
         return part.bytes;
       },
-      close: async () => await readers.goOn<void>("scan", { op: "exportClose", handle }),
+      close: async () => await readers.readMore<void>("scan", { op: "exportClose", handle }),
     };
     return { total, chunks: exportChunks(source, signal) };
   }
@@ -451,25 +445,25 @@ class ThreadedStreamStore implements StreamStore {
   }
 
   async listStreams(query: StreamQuery, signal?: AbortSignal): Promise<{ streams: StreamRow[]; total: number }> {
-    return await this.#readers.ask("quick", () => ({ op: "streams", query, sessions: this.#sessions }), signal);
+    return await this.#readers.read("quick", () => ({ op: "streams", query, sessions: this.#sessions }), signal);
   }
 
   async listGroups(query: StreamGroupQuery, signal?: AbortSignal): Promise<{ groups: StreamGroup[]; total: number }> {
-    return await this.#readers.ask("scan", () => ({ op: "streamGroups", query, sessions: this.#sessions }), signal);
+    return await this.#readers.read("scan", () => ({ op: "streamGroups", query, sessions: this.#sessions }), signal);
   }
 
   async getStream(id: string): Promise<StreamRow | undefined> {
-    return await this.#readers.ask("quick", () => ({ op: "stream", id, sessions: this.#sessions }));
+    return await this.#readers.read("quick", () => ({ op: "stream", id, sessions: this.#sessions }));
   }
 
   async listFrames(query: FrameQuery, signal?: AbortSignal): Promise<{ frames: StoredFrame[]; total: number }> {
     const reader = query.search === undefined || query.search === "" ? "quick" : "scan";
-    return await this.#readers.ask(reader, () => ({ op: "frames", query, sessions: this.#sessions }), signal);
+    return await this.#readers.read(reader, () => ({ op: "frames", query, sessions: this.#sessions }), signal);
   }
 
   async frameBytes(streamId: string, ordinal: number): Promise<Buffer | undefined> {
-    const question = () => ({ op: "frameBytes", id: streamId, ordinal, sessions: this.#sessions }) as const;
-    const { bytes } = await this.#readers.ask<{ bytes?: Uint8Array }>("quick", question);
+    const request = () => ({ op: "frameBytes", id: streamId, ordinal, sessions: this.#sessions }) as const;
+    const { bytes } = await this.#readers.read<{ bytes?: Uint8Array }>("quick", request);
     return bytes === undefined ? undefined : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   }
 
@@ -478,15 +472,15 @@ class ThreadedStreamStore implements StreamStore {
   }
 
   async stats(kind: StreamKind): Promise<StreamStats> {
-    return await this.#readers.ask("quick", () => ({ op: "streamStats", kind, sessions: this.#sessions }));
+    return await this.#readers.read("quick", () => ({ op: "streamStats", kind, sessions: this.#sessions }));
   }
 
   onOpened(listener: (exchange: ExchangeView) => void): void {
-    this.#writer.frames.onOpened(listener);
+    this.#writer.frames.openedListeners.push(listener);
   }
 
   onFrame(listener: FrameListener): void {
-    this.#writer.frames.onFrame(listener);
+    this.#writer.frames.frameListeners.push(listener);
   }
 
   get #sessions(): WriterClient["sessions"] {

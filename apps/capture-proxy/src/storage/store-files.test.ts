@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { temporaryDirectory, type TemporaryDirectory } from "@headworks/testkit";
 import { openDatabase, TRAFFIC_MIGRATIONS } from "./database.ts";
 import { openCaptureStore } from "./open-capture-store.ts";
-import { ForeignFileError, refuseForeignFile, storePlaces } from "./store-files.ts";
+import { ForeignFileError, refuseForeignFile, storePaths } from "./store-files.ts";
 import { openRig } from "./store-rig.ts";
 
 const data = resolve("/data");
@@ -28,13 +28,13 @@ for (const [what, databasePath] of [
   ["its own place is chosen", "/data/./traffic.db"],
 ] as const) {
   test(`when ${what}, all of the store is in the data directory, behind its lock and that of the file`, () => {
-    assert.deepEqual(storePlaces("/data", databasePath), inData);
+    assert.deepEqual(storePaths("/data", databasePath), inData);
   });
 }
 
 for (const chosen of ["/disk/shop.db", "/data/other.db"]) {
   test(`a database in ${chosen} has its folders and a lock beside it, called after it`, () => {
-    assert.deepEqual(storePlaces("/data", chosen), {
+    assert.deepEqual(storePaths("/data", chosen), {
       path: resolve(chosen),
       isElsewhere: true,
       bodiesFolder: resolve(`${chosen}-bodies`),

@@ -4,7 +4,7 @@ import { canonicalPath, storageErrorKind } from "@headworks/files";
 import { openDatabase } from "./database.ts";
 
 /** Absolute paths. */
-export interface StorePlaces {
+export interface StorePaths {
   readonly path: string;
   /** The database was configured outside the data directory. */
   readonly isElsewhere: boolean;
@@ -20,7 +20,7 @@ export interface StorePlaces {
  * share that folder. Every database has a lock beside its canonical path, so that links and other data directories meet
  * the same lock.
  */
-export function storePlaces(dataDir: string, databasePath: string | undefined): StorePlaces {
+export function storePaths(dataDir: string, databasePath: string | undefined): StorePaths {
   const directory = resolve(dataDir);
   const own = join(directory, "traffic.db");
   const path = resolve(databasePath ?? own);

@@ -196,11 +196,11 @@ function* bodyTexts(source: SessionSource): Generator<string> {
 }
 
 function* bodyParts(source: ExportSource, seq: number, side: "request" | "response"): Generator<Uint8Array> {
-  const place = source.bodies.locate(seq, side);
-  if (place === undefined) return;
+  const body = source.bodies.locate(seq, side);
+  if (body === undefined) return;
   for (let start = 0; ; start += PART_BYTES) {
     const end = start + PART_BYTES;
-    const part = typeof place === "string" ? readFilePart(place, start, end) : place.subarray(start, end);
+    const part = typeof body === "string" ? readFilePart(body, start, end) : body.subarray(start, end);
     if (part === undefined || part.length === 0) return;
     yield part;
   }
@@ -362,7 +362,7 @@ function harBody(
 
 function harTimings(row: SqlRow): HarExchangeTimings {
   const stages = parsed<(number | null)[]>(row["timings"]) ?? [];
-  const stage = (place: number): number | undefined => stages[place] ?? undefined;
+  const stage = (index: number): number | undefined => stages[index] ?? undefined;
   return {
     blocked: stage(0),
     dns: stage(1),

@@ -41,11 +41,11 @@ export class CheckedMembers {
     return this.optionalText(name) ?? this.#fail(name, "is missing");
   }
 
-  optionalText(name: string, longest = Number.MAX_SAFE_INTEGER): string | null {
+  optionalText(name: string, maxLength = Number.MAX_SAFE_INTEGER): string | null {
     const value = this.raw(name);
     if (value === null) return null;
     if (typeof value !== "string") return this.#fail(name, "is not text");
-    if (value.length > longest) return this.#fail(name, `has more than ${longest} characters`);
+    if (value.length > maxLength) return this.#fail(name, `has more than ${maxLength} characters`);
     return value;
   }
 

@@ -155,10 +155,10 @@ class ElementTasks {
     this.#texts = texts;
   }
 
-  /** `what` names the element in errors; `misplaced` returns why it may not occur here. */
-  later(what: string, take: TakeValue, misplaced: () => string | undefined = () => undefined): TakeElement {
+  /** `what` names the element in errors; `whyMisplaced` returns why it may not occur here. */
+  later(what: string, take: TakeValue, whyMisplaced: () => string | undefined = () => undefined): TakeElement {
     return (element, index, byteOffset) => {
-      const why = misplaced();
+      const why = whyMisplaced();
       if (why !== undefined) throw new DocumentError(why, byteOffset);
       const value = parseElement(element, byteOffset);
       const kept = this.#texts.taken();
@@ -166,7 +166,7 @@ class ElementTasks {
         try {
           await take(value, index);
         } catch (error) {
-          throw placed(error, `${what} ${index}`, byteOffset);
+          throw withPosition(error, `${what} ${index}`, byteOffset);
         }
         kept.release();
       });
@@ -291,8 +291,8 @@ async function addHarItem(item: HarItem, target: DocumentTarget): Promise<void> 
   if (messages === undefined) return undefined;
   const { stream, frames } = streamOfHar(entry, messages);
   try {
-    const place = target.stream(stream);
-    for (const frame of frames) target.frame({ ...frame, stream: place });
+    const index = target.stream(stream);
+    for (const frame of frames) target.frame({ ...frame, stream: index });
   } catch (error) {
     if (!(error instanceof MemberError)) throw error;
     target.skip(`messages of entry ${item.index}: ${error.message}`);
@@ -319,7 +319,7 @@ export function sessionReader(target: DocumentTarget, texts: TextFiles): Documen
         try {
           target.session(sessionFacts(value));
         } catch (error) {
-          throw placed(error, "session", byteOffset);
+          throw withPosition(error, "session", byteOffset);
         }
       },
     },
@@ -415,7 +415,7 @@ function cut(text: string, maxLength: number): string {
 type TakeValue = (value: unknown, index: number) => void | Promise<void>;
 
 /** Adds the element's position to a member error. */
-function placed(error: unknown, what: string, byteOffset: number): unknown {
+function withPosition(error: unknown, what: string, byteOffset: number): unknown {
   return error instanceof MemberError ? new DocumentError(`${what}: ${error.message}`, byteOffset) : error;
 }
 

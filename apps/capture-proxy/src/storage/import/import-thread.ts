@@ -41,13 +41,13 @@ class FrameGatherer {
 
   /** Returns the stream's index in the document. */
   stream({ opening, progress }: ImportedStream): number {
-    const place = this.#progress.length;
-    if (place === STREAMS_OF_AN_IMPORT) throw new MemberError("the document has too many streams");
-    const number = this.#firstStream + place;
+    const index = this.#progress.length;
+    if (index === STREAMS_OF_AN_IMPORT) throw new MemberError("the document has too many streams");
+    const number = this.#firstStream + index;
     this.#openings.push({ ...opening, number, session: this.#session });
     this.#progress.push({ ...progress, number });
-    this.#touched.add(place);
-    return place;
+    this.#touched.add(index);
+    return index;
   }
 
   frame({ stream, tuple, payload, original }: ImportedFrame): void {
@@ -68,7 +68,7 @@ class FrameGatherer {
     const joined = Buffer.concat(this.#pieces);
     const payloads = new ArrayBuffer(joined.length);
     new Uint8Array(payloads).set(joined);
-    const progress = [...this.#touched].flatMap((place) => this.#progress[place] ?? []);
+    const progress = [...this.#touched].flatMap((index) => this.#progress[index] ?? []);
     const text = JSON.stringify({ openings: this.#openings, progress, frames: this.#frames });
     const bytes = text.length + joined.length;
     this.#post({ kind: "frames", frames: this.#frames.length, bytes, text, payloads, isImported: true });

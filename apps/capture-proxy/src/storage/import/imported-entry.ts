@@ -206,13 +206,13 @@ export function targetOfUrl(url: string): ImportedTarget {
   const match = /^([a-z]{2,5}):\/\/(?:[^/?#]*@)?([^/?#]*)([^#]*)/iu.exec(url);
   const scheme = match?.[1]?.toLowerCase() ?? "";
   const standard = DEFAULT_PORTS[scheme];
-  const place = parseHostPort(match?.[2] ?? "");
-  if (standard === undefined || !Object.hasOwn(DEFAULT_PORTS, scheme) || "issue" in place) {
+  const hostPort = parseHostPort(match?.[2] ?? "");
+  if (standard === undefined || !Object.hasOwn(DEFAULT_PORTS, scheme) || "issue" in hostPort) {
     throw new Error("its URL cannot be captured");
   }
   const rest = match?.[3] ?? "";
   const path = rest.startsWith("/") ? rest : `/${rest}`;
-  return { scheme, host: place.host, port: place.port ?? standard, path: visibleAscii(path) };
+  return { scheme, host: hostPort.host, port: hostPort.port ?? standard, path: visibleAscii(path) };
 }
 
 /** Percent-encodes everything but visible ASCII as UTF-8. */

@@ -53,7 +53,7 @@ const MAX_VALUE_BYTES = 1_048_576;
 /** Limit of an element in memory, and in total with its long strings. */
 const MAX_ELEMENT_BYTES = 134_217_728;
 const MAX_ELEMENT_WITH_TEXTS_BYTES = 536_870_912;
-const DEEPEST = 128;
+const MAX_DEPTH = 128;
 const [QUOTE, BACKSLASH, COMMA, OPEN_OBJECT, CLOSE_OBJECT, OPEN_ARRAY, CLOSE_ARRAY, COLON] = [
   0x22, 0x5c, 0x2c, 0x7b, 0x7d, 0x5b, 0x5d, 0x3a,
 ];
@@ -67,7 +67,7 @@ export class MemberScanner {
   #depth = 0;
   #inString = false;
   #escaped = false;
-  #place: "before" | "members" | "key" | "colon" | "value" | "after" = "before";
+  #state: "before" | "members" | "key" | "colon" | "value" | "after" = "before";
   #mode: Mode = { kind: "skip" };
   #index = 0;
   #parts: Uint8Array[] = [];
@@ -102,7 +102,7 @@ export class MemberScanner {
       if (this.#inString) {
         at = this.#throughString(chunk, at);
         if (this.#inString) break;
-        if (this.#place === "key") {
+        if (this.#state === "key") {
           this.#keep(chunk, start, at);
           this.#endKey();
           start = -1;
@@ -119,15 +119,15 @@ export class MemberScanner {
 
   /** Throws {@link DocumentError} if the document is incomplete. */
   end(): void {
-    if (this.#place !== "after") {
+    if (this.#state !== "after") {
       throw this.#error(this.#seenBytes === 0 ? "the file is empty" : "the file stops before its end");
     }
   }
 
   #keeps(): boolean {
-    if (this.#place === "key") return true;
+    if (this.#state === "key") return true;
     return (
-      this.#place === "value" &&
+      this.#state === "value" &&
       this.#mode.kind !== "skip" &&
       (this.#mode.kind !== "elements" || this.#partBytes > 0 || this.#parts.length > 0)
     );
@@ -150,17 +150,17 @@ export class MemberScanner {
   /** Handles one byte outside of strings; returns the new start of the retained range. */
   #structure(chunk: Uint8Array, at: number, byte: number, start: number): number {
     const isSpace = byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
-    switch (this.#place) {
+    switch (this.#state) {
       case "before":
         if (isSpace || byte === 0xef || byte === 0xbb || byte === 0xbf) return -1;
         if (byte !== OPEN_OBJECT) throw this.#error("the document must begin with `{`");
-        this.#place = "members";
+        this.#state = "members";
         return -1;
       case "members":
         if (isSpace || byte === COMMA) return -1;
-        if (byte === CLOSE_OBJECT) this.#place = "after";
+        if (byte === CLOSE_OBJECT) this.#state = "after";
         else if (byte === QUOTE) {
-          this.#place = "key";
+          this.#state = "key";
           this.#inString = true;
           return at + 1;
         } else throw this.#error("a member name is expected");
@@ -168,7 +168,7 @@ export class MemberScanner {
       case "colon":
         if (isSpace) return -1;
         if (byte !== COLON) throw this.#error("a colon is expected");
-        this.#place = "value";
+        this.#state = "value";
         this.#depth = 0;
         this.#index = 0;
         this.#beginsAt = this.#seenBytes + at + 1;
@@ -197,7 +197,7 @@ export class MemberScanner {
       if (start !== -1) this.#keep(chunk, start, at);
       if (isEndOfValue) {
         this.#endValue();
-        this.#place = byte === COMMA ? "members" : "after";
+        this.#state = byte === COMMA ? "members" : "after";
       } else {
         this.#endElement();
         if (byte === CLOSE_ARRAY) {
@@ -210,7 +210,7 @@ export class MemberScanner {
     const startsElement = isElements && this.#depth === 1 && start === -1 && !isSpace;
     if (byte === OPEN_OBJECT || byte === OPEN_ARRAY) {
       this.#depth += 1;
-      if (this.#depth > DEEPEST) throw this.#error("the document is nested too deeply");
+      if (this.#depth > MAX_DEPTH) throw this.#error("the document is nested too deeply");
     } else if (byte === CLOSE_OBJECT || byte === CLOSE_ARRAY) this.#depth -= 1;
     if (!startsElement) return start;
     this.#beginsAt = this.#seenBytes + at;
@@ -220,11 +220,11 @@ export class MemberScanner {
   #keep(chunk: Uint8Array, start: number, end: number): void {
     if (end <= start) return;
     const bytes = chunk.subarray(start, end);
-    if (this.#place === "value" && this.#mode.kind === "stream") return this.#mode.take(bytes, this.#beginsAt);
+    if (this.#state === "value" && this.#mode.kind === "stream") return this.#mode.take(bytes, this.#beginsAt);
     this.#partBytes += bytes.length;
-    if (this.#place === "value" && this.#mode.kind === "elements") return this.#keepOfElement(bytes, this.#mode);
-    const most = this.#place === "key" ? MAX_KEY_BYTES : MAX_VALUE_BYTES;
-    if (this.#partBytes > most) throw this.#error("a member is too large");
+    if (this.#state === "value" && this.#mode.kind === "elements") return this.#keepOfElement(bytes, this.#mode);
+    const maxBytes = this.#state === "key" ? MAX_KEY_BYTES : MAX_VALUE_BYTES;
+    if (this.#partBytes > maxBytes) throw this.#error("a member is too large");
     this.#parts.push(bytes.slice());
   }
 
@@ -261,7 +261,7 @@ export class MemberScanner {
     const written = Buffer.concat([QUOTATION_MARK, this.#take(), QUOTATION_MARK]);
     const key = parseJson(written, this.#seenBytes + this.#at);
     this.#mode = typeof key === "string" ? this.#modeOf(key) : { kind: "skip" };
-    this.#place = "colon";
+    this.#state = "colon";
   }
 
   #modeOf(key: string): Mode {

@@ -100,15 +100,15 @@ async function runImport(
   options: Pick<ImportOptions, "signal" | "onProgress">,
   target: ImportTarget,
 ): Promise<ImportOutcome> {
-  const conversation = new Conversation(setup, target);
+  const client = new ImportThreadClient(setup, target);
   try {
     const progress = new Progress(options.onProgress);
     for await (const chunk of source) {
       options.signal.throwIfAborted();
-      progress.report(chunk.length, await conversation.take(chunk));
+      progress.report(chunk.length, await client.take(chunk));
     }
     options.signal.throwIfAborted();
-    const done = await conversation.finish();
+    const done = await client.finish();
     progress.end(done.imported);
     return {
       imported_count: done.imported,
@@ -118,40 +118,40 @@ async function runImport(
       session: done.session,
     };
   } catch (error) {
-    await conversation.close();
-    conversation.discardBodies();
+    await client.close();
+    client.discardBodies();
     // A source that fails because the client disconnected is an abort.
     options.signal.throwIfAborted();
     throw error;
   } finally {
-    await conversation.close();
+    await client.close();
     await rm(setup.textsFolder, { recursive: true, force: true });
   }
 }
 
 /** Throttles progress events. */
 class Progress {
-  readonly #tell: ImportOptions["onProgress"];
+  readonly #onProgress: ImportOptions["onProgress"];
   #bytes = 0;
-  #toldMs = Number.NEGATIVE_INFINITY;
+  #reportedMs = Number.NEGATIVE_INFINITY;
 
-  constructor(tell: ImportOptions["onProgress"]) {
-    this.#tell = tell;
+  constructor(onProgress: ImportOptions["onProgress"]) {
+    this.#onProgress = onProgress;
   }
 
   report(bytes: number, entries: number): void {
     this.#bytes += bytes;
-    if (performance.now() - this.#toldMs < PROGRESS_MS) return;
-    this.#toldMs = performance.now();
-    this.#tell({ bytes: this.#bytes, entries });
+    if (performance.now() - this.#reportedMs < PROGRESS_MS) return;
+    this.#reportedMs = performance.now();
+    this.#onProgress({ bytes: this.#bytes, entries });
   }
 
   end(entries: number): void {
-    this.#tell({ bytes: this.#bytes, entries });
+    this.#onProgress({ bytes: this.#bytes, entries });
   }
 }
 
-class Conversation {
+class ImportThreadClient {
   readonly #worker: Worker;
   readonly #target: ImportTarget;
   #response = Promise.withResolvers<FromImport>();
@@ -183,12 +183,12 @@ class Conversation {
   async take(chunk: Uint8Array): Promise<number> {
     // A copy: transferring a view would detach its whole buffer.
     const bytes = new Uint8Array(chunk);
-    const message = await this.#ask({ kind: "chunk", bytes }, [bytes.buffer]);
+    const message = await this.#request({ kind: "chunk", bytes }, [bytes.buffer]);
     return message.kind === "taken" ? message.entries : 0;
   }
 
   async finish(): Promise<FromImport & { kind: "done" }> {
-    const message = await this.#ask({ kind: "end" });
+    const message = await this.#request({ kind: "end" });
     if (message.kind !== "done") throw new Error("The import thread sent an unexpected message");
     return message;
   }
@@ -202,8 +202,8 @@ class Conversation {
     this.#target.discardBodies([...this.#files]);
   }
 
-  async #ask(message: ToImport, transfer: ArrayBuffer[] = []): Promise<FromImport> {
-    this.#tell(message, transfer);
+  async #request(message: ToImport, transfer: ArrayBuffer[] = []): Promise<FromImport> {
+    this.#post(message, transfer);
     const response = await this.#response.promise;
     this.#response = Promise.withResolvers<FromImport>();
     this.#response.promise.catch(() => undefined);
@@ -218,7 +218,7 @@ class Conversation {
     const sizeBytes = bytes.length;
     this.#files.add(file);
     await this.#target.appendBody(file, bytes, isLast);
-    this.#tell({ kind: "written", bytes: sizeBytes });
+    this.#post({ kind: "written", bytes: sizeBytes });
   }
 
   #discard(files: readonly number[]): void {
@@ -226,7 +226,7 @@ class Conversation {
     this.#target.discardBodies(files);
   }
 
-  #tell(message: ToImport, transfer: ArrayBuffer[] = []): void {
+  #post(message: ToImport, transfer: ArrayBuffer[] = []): void {
     this.#worker.postMessage(message, transfer);
   }
 

@@ -13,7 +13,7 @@ const MEMORY_BYTES = 1_048_576;
 const MAX_DECODED_BYTES = 2_147_483_648;
 const PIECE_BYTES = 1_048_576;
 /** Decoded bodies cached for range requests. */
-const KEPT_BODIES = 8;
+const MAX_CACHED_BODIES = 8;
 
 export interface DecodedForm {
   readonly totalBytes: number;
@@ -40,7 +40,7 @@ export class DecodedBodies {
   readonly #parent: string;
   /** Created with the first file, so that small bodies work on a read-only disk. */
   #folder: string | undefined;
-  readonly #kept = new Map<string, { readonly form: Promise<DecodedForm>; path: string | undefined }>();
+  readonly #cached = new Map<string, { readonly form: Promise<DecodedForm>; path: string | undefined }>();
   #nextFile = 1;
 
   /** @param parent contains the folder for the files, which `close` removes */
@@ -50,14 +50,17 @@ export class DecodedBodies {
 
   /** Rejects with {@link StorageError} if a file cannot be written. */
   async get(request: DecodingRequest): Promise<DecodedForm> {
-    const known = this.#kept.get(request.key);
+    const known = this.#cached.get(request.key);
     if (known !== undefined) return await known.form;
-    const kept = { form: this.#decode(request, (path) => (kept.path = path)), path: undefined as string | undefined };
-    this.#kept.set(request.key, kept);
-    const [oldest] = this.#kept.keys();
-    if (this.#kept.size > KEPT_BODIES && oldest !== undefined) this.#forget(oldest);
+    const cached = {
+      form: this.#decode(request, (path) => (cached.path = path)),
+      path: undefined as string | undefined,
+    };
+    this.#cached.set(request.key, cached);
+    const [oldest] = this.#cached.keys();
+    if (this.#cached.size > MAX_CACHED_BODIES && oldest !== undefined) this.#forget(oldest);
     try {
-      return await kept.form;
+      return await cached.form;
     } catch (error) {
       this.#forget(request.key);
       throw error;
@@ -77,13 +80,13 @@ export class DecodedBodies {
   }
 
   #forget(key: string): void {
-    const kept = this.#kept.get(key);
-    this.#kept.delete(key);
+    const cached = this.#cached.get(key);
+    this.#cached.delete(key);
     // The path is set once the file is complete; readers holding the form open it by name.
-    void kept?.form
+    void cached?.form
       .catch(() => undefined)
       .then(() => {
-        if (kept.path !== undefined) remove(kept.path);
+        if (cached.path !== undefined) remove(cached.path);
       });
   }
 

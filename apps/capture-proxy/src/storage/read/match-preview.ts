@@ -6,7 +6,7 @@ import type { BodyText, CompiledCondition, Explanation, MatchSubject } from "@he
 import type { QueryRecord } from "@headworks/query-language";
 import type { SqlRow } from "../database.ts";
 import { FLAG_PASSTHROUGH } from "../write/entry-record.ts";
-import { CancelledError, type EntrySource, type Interest } from "../search/filtered-set.ts";
+import { CancelledError, type EntrySource, type Cancellation } from "../search/filtered-set.ts";
 import type { PreviewRequest } from "./reader-client.ts";
 import { RECORD_COLUMNS, RECORD_HEAD_COLUMNS, RowRecord } from "./row-record.ts";
 
@@ -31,7 +31,7 @@ export interface FoundMatches {
 export async function matchPreview(
   source: EntrySource,
   request: PreviewRequest,
-  interest: Interest,
+  cancellation: Cancellation,
   maxMs = MAX_MS,
 ): Promise<FoundMatches> {
   const { scope, phases, limit, sample } = request;
@@ -56,7 +56,7 @@ export async function matchPreview(
       }
       if (performance.now() < turnEndsMs) continue;
       await nextTurn();
-      if (interest.cancelled) throw new CancelledError();
+      if (cancellation.cancelled) throw new CancelledError();
       if (performance.now() > endsMs) return { ...found, complete: false };
       turnEndsMs = performance.now() + TURN_MS;
     }

@@ -64,9 +64,9 @@ describe("a lane of a reader thread", { concurrency: true }, () => {
     await using rig = new ReaderRig(directory.path);
     await rig.hide();
     rig.reader.start();
-    const early = rig.reader.ask(ROW);
+    const early = rig.reader.send(ROW);
     await rig.brokenTimes(1);
-    const late = rig.reader.ask(ROW);
+    const late = rig.reader.send(ROW);
     await rig.show();
     assert.deepEqual(await Promise.all([early, late]), [undefined, undefined]);
     assert.equal(rig.broken.length, 1);
@@ -78,7 +78,7 @@ describe("a lane of a reader thread", { concurrency: true }, () => {
     rig.hasThreads = false;
     rig.reader.start();
     assert.deepEqual(rig.broken, ["A reader thread could not start: EAGAIN"]);
-    const early = rig.reader.ask(ROW);
+    const early = rig.reader.send(ROW);
     await rig.brokenTimes(2);
     rig.hasThreads = true;
     assert.equal(await early, undefined);
@@ -90,24 +90,24 @@ describe("a lane of a reader thread", { concurrency: true }, () => {
     await using rig = new ReaderRig(directory.path);
     await rig.hide();
     const startedMs = performance.now();
-    await assert.rejects(rig.reader.ask(ROW), ENDED);
+    await assert.rejects(rig.reader.send(ROW), ENDED);
     assert.ok(performance.now() - startedMs >= 3000);
     await rig.brokenTimes(4);
     await rig.show();
-    assert.equal(await rig.reader.ask(ROW), undefined);
+    assert.equal(await rig.reader.send(ROW), undefined);
     assert.equal(rig.broken.length, 4);
   });
 
   test("what a thread broke over is refused and not asked again; the next question has a new thread", async () => {
     await using directory = await temporaryDirectory();
     await using rig = new ReaderRig(directory.path);
-    assert.equal(await rig.reader.ask(ROW), undefined);
+    assert.equal(await rig.reader.send(ROW), undefined);
     await rig.hide();
     // A running thread fails because the store is gone.
-    rig.reader.tell({ kind: "reopen" });
-    await assert.rejects(rig.reader.ask(ROW), ENDED);
+    rig.reader.post({ kind: "reopen" });
+    await assert.rejects(rig.reader.send(ROW), ENDED);
     await rig.show();
-    assert.equal(await rig.reader.ask(ROW), undefined);
+    assert.equal(await rig.reader.send(ROW), undefined);
     assert.equal(rig.broken.length, 1);
   });
 
@@ -116,18 +116,18 @@ describe("a lane of a reader thread", { concurrency: true }, () => {
     await using rig = new ReaderRig(directory.path);
     // A failed thread still exists for a moment; one that never started does not.
     rig.hasThreads = false;
-    const refused = assert.rejects(rig.reader.ask(ROW), ENDED);
+    const refused = assert.rejects(rig.reader.send(ROW), ENDED);
     // More than the maximum of queued requests.
     for (let count = 0; count < 100; count += 1) {
       const controller = new AbortController();
-      const givenUp = assert.rejects(rig.reader.ask(ROW, controller.signal), { message: "given up" });
+      const givenUp = assert.rejects(rig.reader.send(ROW, controller.signal), { message: "given up" });
       controller.abort(new Error("given up"));
       await givenUp;
       await setImmediate();
     }
     await rig.reader.close();
     await refused;
-    await assert.rejects(rig.reader.ask(ROW), { name: "ReaderBusyError" });
+    await assert.rejects(rig.reader.send(ROW), { name: "ReaderBusyError" });
   });
 });
 

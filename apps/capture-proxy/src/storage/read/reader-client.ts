@@ -146,12 +146,12 @@ export type FromReader =
   | { readonly kind: "failed"; readonly id: number; readonly name: string; readonly message: string };
 
 /** Requests beyond this per thread are rejected rather than delaying the others. */
-const MAX_QUESTIONS = 64;
+const MAX_PENDING_REQUESTS = 64;
 
 const RESTART_MS = 1000;
 
 /** Threads a request waits for, one second apart, until one starts. */
-const STARTS_PER_QUESTION = 4;
+const STARTS_PER_REQUEST = 4;
 
 /** Too many requests, or no threads. */
 class ReaderBusyError extends Error {
@@ -166,7 +166,7 @@ class ReaderError extends Error {
   }
 }
 
-interface Question {
+interface PendingRequest {
   readonly request: ReaderRequest;
   readonly signal: AbortSignal | undefined;
   readonly resolve: (value: unknown) => void;
@@ -183,7 +183,7 @@ export class ReaderClient {
   readonly #setup: ReaderSetup;
   readonly #name: string;
   readonly #onBroken: (reason: string) => void;
-  readonly #questions = new Map<number, Question>();
+  readonly #pending = new Map<number, PendingRequest>();
   #worker: Worker | undefined;
   #isReady = false;
   #startedMs = Number.NEGATIVE_INFINITY;
@@ -205,23 +205,23 @@ export class ReaderClient {
     else this.#restart = setTimeout(() => this.#start(), waitMs);
   }
 
-  async ask(request: ReaderRequest, signal?: AbortSignal): Promise<unknown> {
+  async send(request: ReaderRequest, signal?: AbortSignal): Promise<unknown> {
     signal?.throwIfAborted();
-    if (this.#closing || this.#questions.size >= MAX_QUESTIONS) {
+    if (this.#closing || this.#pending.size >= MAX_PENDING_REQUESTS) {
       throw new ReaderBusyError("Too many concurrent requests to the store");
     }
     const id = this.#nextId++;
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
-    const question = { request, signal, resolve, reject, startsLeft: STARTS_PER_QUESTION };
-    this.#questions.set(id, question);
+    const pending = { request, signal, resolve, reject, startsLeft: STARTS_PER_REQUEST };
+    this.#pending.set(id, pending);
     const onAbort = (): void => {
-      if (this.#worker === undefined) this.#questions.delete(id);
-      this.tell({ kind: "cancel", id });
+      if (this.#worker === undefined) this.#pending.delete(id);
+      this.post({ kind: "cancel", id });
       reject(signal?.reason as Error);
     };
     signal?.addEventListener("abort", onAbort, { once: true });
     if (this.#worker === undefined) this.start();
-    else this.tell({ kind: "request", id, request });
+    else this.post({ kind: "request", id, request });
     try {
       return await promise;
     } finally {
@@ -229,8 +229,8 @@ export class ReaderClient {
     }
   }
 
-  /** Dropped without a thread: the next one reads the current state. */
-  tell(message: ToReader): void {
+  /** Drops the message if no thread runs: the next one reads the current state. */
+  post(message: ToReader): void {
     this.#worker?.postMessage(message);
   }
 
@@ -238,9 +238,9 @@ export class ReaderClient {
     this.#closing = true;
     clearTimeout(this.#restart);
     const worker = this.#worker;
-    if (worker === undefined) return this.#refuse(() => true);
+    if (worker === undefined) return this.#reject(() => true);
     const ended = new Promise<void>((resolve) => worker.once("exit", () => resolve()));
-    this.tell({ kind: "close" });
+    this.post({ kind: "close" });
     const timer = setTimeout(() => void worker.terminate(), 5000);
     await ended;
     clearTimeout(timer);
@@ -250,19 +250,19 @@ export class ReaderClient {
     this.#restart = undefined;
     this.#startedMs = performance.now();
     this.#isReady = false;
-    const worker = this.#begin();
+    const worker = this.#createWorker();
     if (worker === undefined) return this.#onExit();
-    worker.on("message", (message: FromReader) => this.#take(message));
+    worker.on("message", (message: FromReader) => this.#receive(message));
     worker.on("error", (error: Error) => this.#onBroken(`A reader thread failed: ${error.message}`));
     worker.on("exit", () => this.#onExit());
     // Callers keep the process alive; an idle reader does not.
     worker.unref();
     this.#worker = worker;
-    for (const [id, { request }] of this.#questions) this.tell({ kind: "request", id, request });
+    for (const [id, { request }] of this.#pending) this.post({ kind: "request", id, request });
   }
 
   /** Undefined if the system has no thread left (the constructor throws). */
-  #begin(): Worker | undefined {
+  #createWorker(): Worker | undefined {
     try {
       return new Worker(new URL("./reader-thread.ts", import.meta.url), {
         workerData: this.#setup,
@@ -276,32 +276,32 @@ export class ReaderClient {
     }
   }
 
-  #take(message: FromReader): void {
+  #receive(message: FromReader): void {
     if (message.kind === "ready") {
       this.#isReady = true;
       return;
     }
-    const question = this.#questions.get(message.id);
-    this.#questions.delete(message.id);
-    if (message.kind === "response") question?.resolve(message.value);
-    else question?.reject(new ReaderError(message.name, message.message));
+    const pending = this.#pending.get(message.id);
+    this.#pending.delete(message.id);
+    if (message.kind === "response") pending?.resolve(message.value);
+    else pending?.reject(new ReaderError(message.name, message.message));
   }
 
   #onExit(): void {
     this.#worker = undefined;
     const isFinished = this.#isReady || this.#closing;
-    this.#refuse((question) => {
-      question.startsLeft -= 1;
-      return isFinished || question.startsLeft === 0 || question.signal?.aborted === true;
+    this.#reject((pending) => {
+      pending.startsLeft -= 1;
+      return isFinished || pending.startsLeft === 0 || pending.signal?.aborted === true;
     });
-    if (this.#questions.size > 0) this.start();
+    if (this.#pending.size > 0) this.start();
   }
 
-  #refuse(isMeant: (question: Question) => boolean): void {
-    for (const [id, question] of this.#questions) {
-      if (!isMeant(question)) continue;
-      this.#questions.delete(id);
-      question.reject(new ReaderBusyError("A reader thread ended"));
+  #reject(isRejected: (pending: PendingRequest) => boolean): void {
+    for (const [id, pending] of this.#pending) {
+      if (!isRejected(pending)) continue;
+      this.#pending.delete(id);
+      pending.reject(new ReaderBusyError("A reader thread ended"));
     }
   }
 }
@@ -346,16 +346,16 @@ export class ReaderPool {
 
   /**
    * Rejects with the signal's reason on abort and with {@link ReaderError} on failure. A request sees everything
-   * recorded before it. `question` is called after those commits, so that its session scope is current.
+   * recorded before it. `makeRequest` is called after those commits, so that its session scope is current.
    */
-  async ask<T>(reader: ReaderKind, question: () => ReaderRequest, signal?: AbortSignal): Promise<T> {
+  async read<T>(reader: ReaderKind, makeRequest: () => ReaderRequest, signal?: AbortSignal): Promise<T> {
     await this.#owner.caughtUp();
-    return (await this.#readers[reader].ask(question(), signal)) as T;
+    return (await this.#readers[reader].send(makeRequest(), signal)) as T;
   }
 
   /** Requests the next part of a result. */
-  async goOn<T>(reader: ReaderKind, request: ReaderRequest, signal?: AbortSignal): Promise<T> {
-    return (await this.#readers[reader].ask(request, signal)) as T;
+  async readMore<T>(reader: ReaderKind, request: ReaderRequest, signal?: AbortSignal): Promise<T> {
+    return (await this.#readers[reader].send(request, signal)) as T;
   }
 
   /** Invalidates caches. */
@@ -363,12 +363,12 @@ export class ReaderPool {
     const { changedSeqs, streamedSeqs, removedSeqs, reset } = change;
     if (changedSeqs.length + streamedSeqs.length + removedSeqs.length === 0 && !reset) return;
     const message = { kind: "change", changedSeqs, streamedSeqs, removedSeqs, reset } as const;
-    for (const reader of Object.values(this.#readers)) reader.tell(message);
+    for (const reader of Object.values(this.#readers)) reader.post(message);
   }
 
   /** The database was replaced by a new file. */
   reopen(): void {
-    for (const reader of Object.values(this.#readers)) reader.tell({ kind: "reopen" });
+    for (const reader of Object.values(this.#readers)) reader.post({ kind: "reopen" });
   }
 
   #onBroken(text: string): void {

@@ -5,7 +5,7 @@ import { fieldValue, fieldValues } from "@headworks/http1";
 import type { BodyPart } from "../capture-store.ts";
 import { DecodedBodies } from "./decoded-bodies.ts";
 import { storedFields } from "./stored-entry.ts";
-import { CancelledError, type Interest } from "../search/filtered-set.ts";
+import { CancelledError, type Cancellation } from "../search/filtered-set.ts";
 import { readFilePart } from "../stored-bodies.ts";
 import type { TrafficExport } from "../export/traffic-export.ts";
 import type { BodyRequest, FromReader, ReaderRequest, ReaderSetup, ToReader } from "./reader-client.ts";
@@ -17,16 +17,16 @@ const MAX_RANGE_BYTES = 16_777_216;
 /** Indexing alternates between running and resting for this long, so it takes at most half a core. */
 const INDEXING_MS = 10;
 /** Interval of checks for unindexed entries. */
-const INDEX_LOOK_MS = 10_000;
+const INDEX_CHECK_MS = 10_000;
 
 /** Handles messages on a reader thread; requests run interleaved. */
 export class ReaderThread {
   readonly #setup: ReaderSetup;
   readonly #post: (message: FromReader, transfer: ArrayBuffer[]) => void;
-  readonly #interests = new Map<number, { cancelled: boolean }>();
+  readonly #cancellations = new Map<number, { cancelled: boolean }>();
   readonly #decoded: DecodedBodies;
   readonly #exports = new Map<number, TrafficExport>();
-  readonly #looks: NodeJS.Timeout;
+  readonly #indexTimer: NodeJS.Timeout;
   #nextExport = 1;
   #isIndexing = false;
   #reader: TrafficReader;
@@ -37,7 +37,7 @@ export class ReaderThread {
     this.#post = post;
     this.#decoded = new DecodedBodies(setup.decodedFolder);
     this.#reader = new TrafficReader(setup);
-    this.#looks = setInterval(() => this.#look(), INDEX_LOOK_MS).unref();
+    this.#indexTimer = setInterval(() => this.#checkIndex(), INDEX_CHECK_MS).unref();
   }
 
   /** Returns false after the last message. */
@@ -47,8 +47,8 @@ export class ReaderThread {
         void this.#serve(message.id, message.request);
         return true;
       case "cancel": {
-        const interest = this.#interests.get(message.id);
-        if (interest !== undefined) interest.cancelled = true;
+        const cancellation = this.#cancellations.get(message.id);
+        if (cancellation !== undefined) cancellation.cancelled = true;
         return true;
       }
       case "change":
@@ -60,7 +60,7 @@ export class ReaderThread {
         this.#reader = new TrafficReader(this.#setup);
         return true;
       case "close":
-        clearInterval(this.#looks);
+        clearInterval(this.#indexTimer);
         this.#closeStreams();
         this.#reader.close();
         this.#decoded.close();
@@ -69,25 +69,25 @@ export class ReaderThread {
   }
 
   async #serve(id: number, request: ReaderRequest): Promise<void> {
-    const interest = { cancelled: false };
-    this.#interests.set(id, interest);
+    const cancellation = { cancelled: false };
+    this.#cancellations.set(id, cancellation);
     try {
-      const value = await this.#response(request, interest);
+      const value = await this.#response(request, cancellation);
       this.#post({ kind: "response", id, value }, transferable(value));
     } catch (error) {
       const known = error instanceof Error ? error : new Error(String(error));
       this.#post(
-        { kind: "failed", id, name: interest.cancelled ? CancelledError.name : known.name, message: known.message },
+        { kind: "failed", id, name: cancellation.cancelled ? CancelledError.name : known.name, message: known.message },
         [],
       );
     } finally {
-      this.#interests.delete(id);
+      this.#cancellations.delete(id);
       if (this.#reader.index?.isWanted === true) void this.#keepIndexing();
     }
   }
 
-  #look(): void {
-    this.#reader.index?.look();
+  #checkIndex(): void {
+    this.#reader.index?.planUpdate();
     if (this.#reader.index?.isWanted === true) void this.#keepIndexing();
   }
 
@@ -96,40 +96,45 @@ export class ReaderThread {
     if (this.#isIndexing) return;
     this.#isIndexing = true;
     do await sleep(INDEXING_MS);
-    while (this.#interests.size === 0 && this.#reader.index?.step(performance.now() + INDEXING_MS) === true);
+    while (this.#cancellations.size === 0 && this.#reader.index?.step(performance.now() + INDEXING_MS) === true);
     this.#isIndexing = false;
   }
 
-  async #response(request: ReaderRequest, interest: Interest): Promise<unknown> {
+  async #response(request: ReaderRequest, cancellation: Cancellation): Promise<unknown> {
     switch (request.op) {
       case "rows": {
-        const { rows, total, isComplete } = await this.#reader.rows(request, interest);
+        const { rows, total, isComplete } = await this.#reader.rows(request, cancellation);
         return { json: jsonBytes({ total, total_complete: isComplete, rows }), total };
       }
       case "entries": {
-        const { page, ...totals } = await this.#reader.entries(request, interest);
+        const { page, ...totals } = await this.#reader.entries(request, cancellation);
         return { json: jsonBytes(page), ...totals };
       }
       case "latest":
-        return await this.#reader.latest(request.scope, request.limit, request.filter, interest);
+        return await this.#reader.latest(request.scope, request.limit, request.filter, cancellation);
       case "count":
-        return await this.#reader.count(request.scope, request.filter, interest);
+        return await this.#reader.count(request.scope, request.filter, cancellation);
       case "summary":
-        return await this.#reader.summary(request.scope, request.filter, interest);
+        return await this.#reader.summary(request.scope, request.filter, cancellation);
       case "tree":
-        return await this.#reader.tree(request.scope, request.filter, request.ofHost, interest);
+        return await this.#reader.tree(request.scope, request.filter, request.ofHost, cancellation);
       case "values":
         return this.#reader.values(request.scope, request.field, request.prefix, request.limit);
       case "preview":
-        return await this.#reader.preview(request, interest);
+        return await this.#reader.preview(request, cancellation);
       case "row":
         return this.#reader.snapshot(request.id, request.sessions);
       case "entry":
-        return await this.#reader.entry(request.id, request.sessions, request.includeBodies, request.decompressed);
+        return await this.#reader.entryReader.entry(
+          request.id,
+          request.sessions,
+          request.includeBodies,
+          request.decompressed,
+        );
       case "body":
         return await this.#body(request);
       case "exportOpen": {
-        const document = await this.#reader.openExport(request, interest);
+        const document = await this.#reader.openExport(request, cancellation);
         this.#exports.set(this.#nextExport, document);
         return { handle: this.#nextExport++, total: document.total };
       }
@@ -144,7 +149,7 @@ export class ReaderThread {
       case "stream":
         return this.#streamReader.getStream(request.id, request.sessions);
       case "frames":
-        return await this.#streamReader.listFrames(request.query, request.sessions, interest);
+        return await this.#streamReader.listFrames(request.query, request.sessions, cancellation);
       case "frameBytes":
         return { bytes: this.#streamReader.frameBytes(request.id, request.ordinal, request.sessions) };
       case "streamStats":
@@ -164,7 +169,7 @@ export class ReaderThread {
 
   async #body(request: BodyRequest): Promise<BodyPart | undefined> {
     const { side, start } = request;
-    const row = this.#reader.visibleRow(request.id, request.sessions);
+    const row = this.#reader.entryReader.byId(request.id, request.sessions)?.row;
     if (row === undefined) return undefined;
     const seq = Number(row["seq"]);
     const fields = storedFields(row[`${side}_fields`]) ?? [];

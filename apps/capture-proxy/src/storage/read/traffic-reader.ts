@@ -1,19 +1,11 @@
 import type {
   MatchPreview,
-  TrafficEntry,
   TrafficFilter,
   TrafficSnapshot,
   TrafficSummary,
   TreeNode,
 } from "@headworks/capture-contract";
-import {
-  type Database,
-  openDatabase,
-  type SqlRow,
-  type SqlValue,
-  type Statement,
-  TRAFFIC_MIGRATIONS,
-} from "../database.ts";
+import { type Database, openDatabase, type SqlValue, type Statement, TRAFFIC_MIGRATIONS } from "../database.ts";
 import {
   harExport,
   harMessages,
@@ -26,8 +18,8 @@ import {
   type Condition,
   conditionOf,
   type EntrySource,
-  type Interest,
-  KeptSets,
+  type Cancellation,
+  FilteredSetCache,
   orderedSeqs,
   planFilter,
 } from "../search/filtered-set.ts";
@@ -110,13 +102,13 @@ export interface Total {
 /** Reads the traffic database on one thread. Requests yield to each other. */
 export class TrafficReader {
   readonly bodies: StoredBodies;
+  readonly entryReader: WholeEntries;
   /** On the searching thread only. */
   readonly index: TextIndex | undefined;
   readonly #source: EntrySource;
   readonly #database: Database;
   readonly #row: Statement;
-  readonly #whole: WholeEntries;
-  readonly #sets: KeptSets;
+  readonly #sets: FilteredSetCache;
 
   constructor(setup: ReaderSetup) {
     this.#database = openDatabase(setup.path, {
@@ -129,8 +121,8 @@ export class TrafficReader {
     this.index = index === undefined ? undefined : new TextIndex(index, this.#database, this.bodies);
     this.#source = { database: this.#database, bodies: this.bodies, index: this.index };
     this.#row = this.#database.prepare(`SELECT ${SNAPSHOT_COLUMNS} FROM entry WHERE seq = ?`);
-    this.#whole = new WholeEntries(this.#database, this.bodies);
-    this.#sets = new KeptSets(this.#source);
+    this.entryReader = new WholeEntries(this.#database, this.bodies);
+    this.#sets = new FilteredSetCache(this.#source);
   }
 
   close(): void {
@@ -145,8 +137,8 @@ export class TrafficReader {
   }
 
   /** A window of rows. The total of a filter that needs a scan may be incomplete: see the budget. */
-  async rows(request: RowsRequest, interest: Interest): Promise<Total & { rows: TrafficSnapshot[] }> {
-    const { seqs, total, isComplete } = await this.#window(request, interest);
+  async rows(request: RowsRequest, cancellation: Cancellation): Promise<Total & { rows: TrafficSnapshot[] }> {
+    const { seqs, total, isComplete } = await this.#window(request, cancellation);
     return { rows: this.#snapshots(seqs, request.scope), total, isComplete };
   }
 
@@ -154,39 +146,39 @@ export class TrafficReader {
     scope: SessionScope,
     limit: number,
     filter: TrafficFilter,
-    interest: Interest,
+    cancellation: Cancellation,
   ): Promise<TrafficSnapshot[]> {
     const request = { op: "rows", scope, filter, sort: "seq", order: "desc", offset: 0, limit } as const;
-    return (await this.rows(request, interest)).rows;
+    return (await this.rows(request, cancellation)).rows;
   }
 
-  async count(scope: SessionScope, filter: TrafficFilter, interest: Interest): Promise<number> {
+  async count(scope: SessionScope, filter: TrafficFilter, cancellation: Cancellation): Promise<number> {
     const plan = planFilter(filter, Date.now());
     if (plan.isEverything) return scope.entryCount;
     if (plan.predicate === undefined) return this.#countWhere(scope, plan.where, plan.values);
     const { set } = this.#sets.of(scope, filter);
-    await set.extend(interest, () => false);
-    return set.length;
+    await set.extend(cancellation, () => false);
+    return set.seqs.length;
   }
 
   /** A condition for exactly the entries that the filter finds. */
-  async #condition(scope: SessionScope, filter: TrafficFilter, interest: Interest): Promise<Condition> {
+  async #condition(scope: SessionScope, filter: TrafficFilter, cancellation: Cancellation): Promise<Condition> {
     const plan = planFilter(filter, Date.now());
     if (plan.predicate === undefined) return conditionOf(scope, plan, () => []);
     const { set } = this.#sets.of(scope, filter);
-    await set.extend(interest, () => false);
-    return conditionOf(scope, plan, () => set.all());
+    await set.extend(cancellation, () => false);
+    return conditionOf(scope, plan, () => set.seqs.all());
   }
 
   /** An export of the entries matching now, oldest first. */
-  async openExport(request: ExportRequest, interest: Interest): Promise<TrafficExport> {
+  async openExport(request: ExportRequest, cancellation: Cancellation): Promise<TrafficExport> {
     const { scope, filter, ids, sessions, session } = request;
     const condition =
       ids === undefined
-        ? await this.#condition(scope, filter, interest)
+        ? await this.#condition(scope, filter, cancellation)
         : { where: "id IN (SELECT value FROM json_each(?))", values: [JSON.stringify(ids)] };
     const seqs = orderedSeqs(this.#source, condition);
-    const whole = (seq: number) => this.#whole.bySeq(seq, sessions);
+    const whole = (seq: number) => this.entryReader.bySeq(seq, sessions);
     const webSocketMessages = (id: string) => harMessages(this.#database, id);
     const source = { seqs, whole, bodies: this.bodies, webSocketMessages };
     if (session === undefined) return harExport(source, APPLICATION_VERSION);
@@ -200,8 +192,8 @@ export class TrafficReader {
     return sessionExport({ ...source, largeSeqs, streamTexts: streams }, session, request.exportedAt);
   }
 
-  async summary(scope: SessionScope, filter: TrafficFilter, interest: Interest): Promise<unknown> {
-    const { where, values } = await this.#condition(scope, filter, interest);
+  async summary(scope: SessionScope, filter: TrafficFilter, cancellation: Cancellation): Promise<unknown> {
+    const { where, values } = await this.#condition(scope, filter, cancellation);
     return summarize(this.#database, scope.entryCount, where, values);
   }
 
@@ -209,9 +201,9 @@ export class TrafficReader {
     scope: SessionScope,
     filter: TrafficFilter,
     ofHost: string | undefined,
-    interest: Interest,
+    cancellation: Cancellation,
   ): Promise<unknown> {
-    const { where, values } = await this.#condition(scope, filter, interest);
+    const { where, values } = await this.#condition(scope, filter, cancellation);
     return treeOf(this.#database, ofHost, where, values);
   }
 
@@ -219,8 +211,8 @@ export class TrafficReader {
     return valuesOf(this.#database, scope, field, prefix, limit);
   }
 
-  async preview(request: PreviewRequest, interest: Interest): Promise<MatchPreview> {
-    const { seqs, ...counts } = await matchPreview(this.#source, request, interest);
+  async preview(request: PreviewRequest, cancellation: Cancellation): Promise<MatchPreview> {
+    const { seqs, ...counts } = await matchPreview(this.#source, request, cancellation);
     const explanation = explainMatch(this.#source, request);
     const sample = this.#snapshots(seqs, request.scope);
     return { ...counts, sample, ...(explanation === undefined ? {} : { explanation }) };
@@ -229,7 +221,7 @@ export class TrafficReader {
   /** A page of full entries, newest first. */
   async entries(
     request: EntriesRequest,
-    interest: Interest,
+    cancellation: Cancellation,
   ): Promise<Total & { page: unknown; bodiesOmitted: number }> {
     const { scope, filter, limit, cursor } = request;
     const plan = planFilter(filter, Date.now());
@@ -239,7 +231,7 @@ export class TrafficReader {
     if (cursor === undefined) {
       ({ seqs, total, isComplete } = await this.#window(
         { ...request, op: "rows", sort: "seq", order: "desc" },
-        interest,
+        cancellation,
         true,
       ));
     } else {
@@ -249,14 +241,14 @@ export class TrafficReader {
         total = scope.entryCount;
       } else {
         const { set } = this.#sets.of(scope, filter);
-        await set.extend(interest, (found) => found.length - found.placeBelow(before) > limit);
-        seqs = set.slice(set.placeBelow(before), limit + 1);
-        total = set.length;
+        await set.extend(cancellation, ({ seqs: found }) => found.length - found.indexBelow(before) > limit);
+        seqs = set.seqs.slice(set.seqs.indexBelow(before), limit + 1);
+        total = set.seqs.length;
         isComplete = set.isComplete;
       }
     }
     const shown = seqs.slice(0, limit);
-    const { entries, bodiesOmitted, nextIndex } = this.#whole.page(shown, request);
+    const { entries, bodiesOmitted, nextIndex } = this.entryReader.page(shown, request);
     const totals = { total, isComplete, bodiesOmitted };
     if (cursor === undefined) return { page: entries, ...totals };
     const last = shown[nextIndex - 1];
@@ -265,27 +257,16 @@ export class TrafficReader {
   }
 
   /** Undefined for cleared or deleted entries. */
-  async entry(
-    id: string,
-    sessions: SessionNames,
-    includeBodies: boolean,
-    decompressed: boolean,
-  ): Promise<TrafficEntry | undefined> {
-    return await this.#whole.entry(id, sessions, includeBodies, decompressed);
-  }
-
-  /** Undefined for cleared or deleted entries. */
   snapshot(id: string, sessions: SessionNames): TrafficSnapshot | undefined {
-    const found = this.#whole.byId(id, sessions);
+    const found = this.entryReader.byId(id, sessions);
     return found === undefined ? undefined : snapshotOfRow(found.row, found.sessionId);
   }
 
-  /** Row with head; undefined for cleared or deleted entries. */
-  visibleRow(id: string, sessions: SessionNames): SqlRow | undefined {
-    return this.#whole.byId(id, sessions)?.row;
-  }
-
-  async #window(request: RowsRequest, interest: Interest, wholeTotal = false): Promise<Total & { seqs: number[] }> {
+  async #window(
+    request: RowsRequest,
+    cancellation: Cancellation,
+    wholeTotal = false,
+  ): Promise<Total & { seqs: number[] }> {
     const { scope, filter, sort, order, offset, limit } = request;
     const plan = planFilter(filter, Date.now());
     const column = SORT_COLUMNS[sort];
@@ -297,20 +278,23 @@ export class TrafficReader {
       const total = plan.isEverything ? scope.entryCount : this.#countWhere(scope, plan.where, plan.values);
       return { seqs: this.#top(request, column, plan.where, plan.values), total, isComplete: true };
     }
-    const kept = this.#sets.of(scope, filter);
-    const { set } = kept;
+    const cached = this.#sets.of(scope, filter);
+    const { set } = cached;
     const startedMs = performance.now();
     const isOrdered = column === undefined && order === "desc";
-    await set.extend(interest, (found) => {
+    await set.extend(cancellation, ({ seqs: found }) => {
       if (!isOrdered || wholeTotal) return false;
       return found.length >= offset + limit && performance.now() - startedMs > TOTAL_BUDGET_MS;
     });
     if (column === undefined) {
-      const from = order === "desc" ? offset : Math.max(0, set.length - offset - limit);
-      const seqs = set.slice(from, order === "desc" ? limit : Math.max(0, Math.min(limit, set.length - offset)));
-      return { seqs: order === "desc" ? seqs : seqs.reverse(), total: set.length, isComplete: set.isComplete };
+      const from = order === "desc" ? offset : Math.max(0, set.seqs.length - offset - limit);
+      const seqs = set.seqs.slice(
+        from,
+        order === "desc" ? limit : Math.max(0, Math.min(limit, set.seqs.length - offset)),
+      );
+      return { seqs: order === "desc" ? seqs : seqs.reverse(), total: set.seqs.length, isComplete: set.isComplete };
     }
-    const sorted = kept.ordered(column);
+    const sorted = cached.ordered(column);
     const total = { total: sorted.length, isComplete: set.isComplete };
     if (order === "asc") return { seqs: sorted.slice(offset, offset + limit), ...total };
     const end = sorted.length - offset;

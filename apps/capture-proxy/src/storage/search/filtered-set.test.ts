@@ -40,8 +40,8 @@ test("whatever is added or removed, it lists like a sorted array", () => {
         assert.deepEqual(set.slice(0, 1000), model);
         assert.equal(set.length, model.length);
         for (const seq of [lowest, 100, highest + 1]) {
-          const place = model.findIndex((value) => value < seq);
-          assert.equal(set.placeBelow(seq), place === -1 ? model.length : place);
+          const index = model.findIndex((value) => value < seq);
+          assert.equal(set.indexBelow(seq), index === -1 ? model.length : index);
         }
       }
     }),
@@ -75,11 +75,11 @@ test("an entry that is committed between two questions of one look is found by t
     index: undefined,
   } as unknown as EntrySource;
   const set = new FilteredSet(source, { number: 1, id: "one", floorSeq: 0, entryCount: 0 }, planFilter({}, 0));
-  for (let look = 0; look < 5; look += 1) await set.extend({ cancelled: false }, () => false);
+  for (let round = 0; round < 5; round += 1) await set.extend({ cancelled: false }, () => false);
   isBusy = false;
   await set.extend({ cancelled: false }, () => false);
   const all = Array.from({ length: committed }, (_, at) => committed - at);
   assert.ok(committed > 5);
-  assert.deepEqual(set.all(), all);
+  assert.deepEqual(set.seqs.all(), all);
   database.close();
 });

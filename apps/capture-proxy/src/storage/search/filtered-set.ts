@@ -19,7 +19,7 @@ import type { SessionScope, ToReader } from "../read/reader-client.ts";
 import { RECORD_COLUMNS, RECORD_HEAD_COLUMNS, RowRecord } from "../read/row-record.ts";
 import type { StoredBodies } from "../stored-bodies.ts";
 import { EntryStreams, STREAM_COLUMNS } from "../streams/entry-streams.ts";
-import { demandOf, type TextFinding, type TextIndex } from "./text-index.ts";
+import { requiredTextOf, type TextFinding, type TextIndex } from "./text-index.ts";
 import { PREFILTER_COLUMNS, PREFILTER_JOINS, TextPrefilter } from "./text-prefilter.ts";
 
 /** A compiled filter: an SQL condition and a predicate for what SQL cannot decide. */
@@ -168,16 +168,21 @@ export class SeqSet {
   }
 
   /** Indexed from the newest. */
-  at(place: number): number | undefined {
+  at(index: number): number | undefined {
     const newer = this.#newer.length;
-    return place < newer ? this.#newer[newer - 1 - place] : this.#older[place - newer];
+    return index < newer ? this.#newer[newer - 1 - index] : this.#older[index - newer];
   }
 
   /** Newest first. */
   slice(from: number, count: number): number[] {
     const found: number[] = [];
-    for (let place = from; place < Math.min(from + count, this.length); place += 1) found.push(this.at(place) ?? 0);
+    for (let index = from; index < Math.min(from + count, this.length); index += 1) found.push(this.at(index) ?? 0);
     return found;
+  }
+
+  /** Newest first. */
+  all(): number[] {
+    return this.slice(0, this.length);
   }
 
   /** Must be below all others. */
@@ -214,7 +219,7 @@ export class SeqSet {
   }
 
   /** Index of the first number below `seq`. */
-  placeBelow(seq: number): number {
+  indexBelow(seq: number): number {
     let low = 0;
     let high = this.length;
     while (low < high) {
@@ -243,8 +248,8 @@ export class CancelledError extends Error {
   }
 }
 
-/** Whether a request is still wanted. */
-export interface Interest {
+/** Set when a request is cancelled. */
+export interface Cancellation {
   readonly cancelled: boolean;
 }
 
@@ -266,6 +271,7 @@ interface Window {
 /** The entries of a session that match a filter; extended on demand and updated with the store. */
 export class FilteredSet {
   readonly plan: FilterPlan;
+  readonly seqs = new SeqSet();
   readonly createdMs = Date.now();
   /** Changes whenever the set may have changed. */
   generation = 0;
@@ -274,7 +280,6 @@ export class FilteredSet {
   readonly #bodies: StoredBodies;
   /** For filters on streams. */
   readonly #streams: EntryStreams | undefined;
-  readonly #set = new SeqSet();
   readonly #older: Statement;
   readonly #newer: Statement;
   readonly #whole: Statement;
@@ -307,35 +312,18 @@ export class FilteredSet {
     this.#picked = database.prepare(
       `SELECT ${parts[0]} FROM entry e ${parts[1]} WHERE e.seq IN (SELECT value FROM json_each(?)) ORDER BY e.seq DESC`,
     );
-    const demand = plan.predicate === undefined ? undefined : demandOf(plan.query);
-    this.#index = demand === undefined ? undefined : index;
-    this.#find = demand === undefined || index === undefined ? undefined : () => index.find(demand);
+    const required = plan.predicate === undefined ? undefined : requiredTextOf(plan.query);
+    this.#index = required === undefined ? undefined : index;
+    this.#find = required === undefined || index === undefined ? undefined : () => index.find(required);
     this.#whole = database.prepare(`SELECT ${this.#columns()} FROM entry e ${heads} WHERE e.seq = ?`);
     // Columns of the condition belong to `entry e`; joined tables share only `seq`, which conditions qualify.
     this.#older = database.prepare(`${source} e.seq > ? AND e.seq < ? AND (${plan.where}) ORDER BY e.seq DESC LIMIT ?`);
     this.#newer = database.prepare(`${source} e.seq > ? AND (${plan.where}) ORDER BY e.seq LIMIT ?`);
   }
 
-  get length(): number {
-    return this.#set.length;
-  }
-
-  /** Everything was checked; `length` is final. */
+  /** Everything was checked; `seqs` is final. */
   get isComplete(): boolean {
     return this.#isComplete;
-  }
-
-  slice(from: number, count: number): number[] {
-    return this.#set.slice(from, count);
-  }
-
-  placeBelow(seq: number): number {
-    return this.#set.placeBelow(seq);
-  }
-
-  /** Newest first. */
-  all(): number[] {
-    return this.#set.slice(0, this.#set.length);
   }
 
   /** Applied by the next `extend`. */
@@ -346,33 +334,33 @@ export class FilteredSet {
 
   /**
    * Updates the set and checks older entries until `enough` or the end. Calls are serialized. Rejects with {@link
-   * CancelledError} when interest is lost.
+   * CancelledError} on cancellation.
    */
-  async extend(interest: Interest, enough: (set: FilteredSet) => boolean): Promise<void> {
+  async extend(cancellation: Cancellation, enough: (set: FilteredSet) => boolean): Promise<void> {
     const before = this.#turn;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#turn = promise;
     await before;
     try {
-      await this.#extend(interest, enough);
+      await this.#extend(cancellation, enough);
     } finally {
       resolve();
     }
   }
 
-  async #extend(interest: Interest, enough: (set: FilteredSet) => boolean): Promise<void> {
-    if (interest.cancelled) throw new CancelledError();
+  async #extend(cancellation: Cancellation, enough: (set: FilteredSet) => boolean): Promise<void> {
+    if (cancellation.cancelled) throw new CancelledError();
     if (!this.#hasBegun) this.#begin();
     this.#applyChanges();
     // Late entries below the checked range are in no earlier window.
     this.#window = undefined;
     if (this.plan.predicate === undefined) return this.#collect();
     await this.#scan(
-      interest,
+      cancellation,
       (turnEndsMs) => this.#addNewer(turnEndsMs),
       () => false,
     );
-    if (!this.#isComplete) await this.#scan(interest, (turnEndsMs) => this.#addOlder(turnEndsMs), enough);
+    if (!this.#isComplete) await this.#scan(cancellation, (turnEndsMs) => this.#addOlder(turnEndsMs), enough);
   }
 
   /** Runs once, even if nothing is found: a set started in an empty session must treat later entries as newer. */
@@ -384,7 +372,7 @@ export class FilteredSet {
 
   /** Runs steps in time slices, yielding in between, until nothing is left. */
   async #scan(
-    interest: Interest,
+    cancellation: Cancellation,
     step: (turnEndsMs: number) => boolean,
     enough: (set: FilteredSet) => boolean,
   ): Promise<void> {
@@ -392,7 +380,7 @@ export class FilteredSet {
     while (!enough(this) && step(turnEndsMs)) {
       if (performance.now() < turnEndsMs) continue;
       await nextTurn();
-      if (interest.cancelled) throw new CancelledError();
+      if (cancellation.cancelled) throw new CancelledError();
       turnEndsMs = performance.now() + TURN_MS;
     }
   }
@@ -407,7 +395,7 @@ export class FilteredSet {
         values,
         "DESC",
       )) {
-        this.#set.addOldest(seq);
+        this.seqs.addOldest(seq);
       }
       this.#isComplete = true;
       this.generation += 1;
@@ -415,7 +403,7 @@ export class FilteredSet {
     // Read first: entries committed between the two queries count as newer next time.
     const newest = this.#newestSeq();
     for (const seq of this.#numbers("e.seq > ? AND e.seq <= ?", [this.#highest, newest], values, "ASC")) {
-      this.#set.addNewest(seq);
+      this.seqs.addNewest(seq);
       this.generation += 1;
     }
     this.#highest = Math.max(this.#highest, newest);
@@ -449,17 +437,17 @@ export class FilteredSet {
     const bounds = [this.#scope.number, this.#scope.floorSeq, this.#lowest, ...this.plan.values];
     const rows = this.#older.all(...bounds, CHUNK_ROWS);
     this.#index?.noteMissed(rows.length);
-    if (this.#lookAt(rows, turnEndsMs) < rows.length) return true;
+    if (this.#scanRows(rows, turnEndsMs) < rows.length) return true;
     this.#isComplete = rows.length < CHUNK_ROWS;
     return !this.#isComplete;
   }
 
   /** Returns how many rows were checked in time. */
-  #lookAt(rows: readonly SqlRow[], turnEndsMs: number): number {
+  #scanRows(rows: readonly SqlRow[], turnEndsMs: number): number {
     for (const [index, row] of rows.entries()) {
       const seq = Number(row["seq"]);
-      if (this.#holds(row)) {
-        this.#set.addOldest(seq);
+      if (this.#matches(row)) {
+        this.seqs.addOldest(seq);
         this.generation += 1;
       }
       this.#lowest = seq;
@@ -471,13 +459,13 @@ export class FilteredSet {
   /** Like `addOlder`, skipping entries that the index excludes. */
   #addPicked(finding: TextFinding, turnEndsMs: number): boolean {
     const { seqs, downTo } = (this.#window ??= this.#nextWindow(finding));
-    const asked = seqs.slice(-CHUNK_ROWS);
-    const rows = asked.length === 0 ? [] : this.#picked.all(JSON.stringify(asked));
-    if (this.#lookAt(rows, turnEndsMs) < rows.length) {
+    const picked = seqs.slice(-CHUNK_ROWS);
+    const rows = picked.length === 0 ? [] : this.#picked.all(JSON.stringify(picked));
+    if (this.#scanRows(rows, turnEndsMs) < rows.length) {
       while ((seqs.at(-1) ?? 0) >= this.#lowest) seqs.pop();
       return true;
     }
-    seqs.length -= asked.length;
+    seqs.length -= picked.length;
     if (seqs.length > 0) return true;
     this.#window = undefined;
     this.#lowest = downTo ?? this.#lowest;
@@ -488,10 +476,10 @@ export class FilteredSet {
   #nextWindow(finding: TextFinding): Window {
     const bounds = [this.#scope.floorSeq, this.#lowest];
     const numbers = this.#numbers("e.seq > ? AND e.seq < ?", bounds, this.plan.values, "DESC", WINDOW_ROWS);
-    const unknown = numbers.reduce((count, seq) => (finding.knows(seq) ? count : count + 1), 0);
+    const unknown = numbers.reduce((count, seq) => (finding.isIndexed(seq) ? count : count + 1), 0);
     this.#index?.noteMissed(unknown);
     return {
-      seqs: numbers.filter((seq) => !finding.knows(seq) || finding.mayHold(seq)).reverse(),
+      seqs: numbers.filter((seq) => !finding.isIndexed(seq) || finding.mayMatch(seq)).reverse(),
       downTo: numbers.length < WINDOW_ROWS ? undefined : numbers.at(-1),
     };
   }
@@ -500,8 +488,8 @@ export class FilteredSet {
     const rows = this.#newer.all(this.#scope.number, this.#highest, ...this.plan.values, CHUNK_ROWS);
     for (const row of rows) {
       const seq = Number(row["seq"]);
-      if (this.#holds(row)) {
-        this.#set.addNewest(seq);
+      if (this.#matches(row)) {
+        this.seqs.addNewest(seq);
         this.generation += 1;
       }
       this.#highest = seq;
@@ -510,9 +498,9 @@ export class FilteredSet {
     return rows.length === CHUNK_ROWS;
   }
 
-  #holds(row: SqlRow): boolean {
+  #matches(row: SqlRow): boolean {
     if (this.#prefilter === undefined) return this.#satisfies(row);
-    if (!this.#prefilter.mayHold(row)) return false;
+    if (!this.#prefilter.mayMatch(row)) return false;
     const whole = this.#whole.get(row["seq"] ?? null);
     return whole !== undefined && this.#satisfies(whole);
   }
@@ -524,7 +512,7 @@ export class FilteredSet {
   #applyChanges(): void {
     if (this.#changed.size === 0 && this.#removed.size === 0) return;
     const changed = [...this.#changed].filter((seq) => !this.#removed.has(seq));
-    this.#set.removeAll(new Set([...this.#changed, ...this.#removed]));
+    this.seqs.removeAll(new Set([...this.#changed, ...this.#removed]));
     this.#changed = new Set();
     this.#removed = new Set();
     this.generation += 1;
@@ -538,8 +526,8 @@ export class FilteredSet {
       .all(this.#scope.number, this.#scope.floorSeq, ...this.plan.values, JSON.stringify(changed));
     for (const row of rows) {
       const seq = Number(row["seq"]);
-      const lookedAt = seq <= this.#highest && (this.#isComplete || seq >= this.#lowest);
-      if (lookedAt && this.#satisfies(row)) this.#set.insert(seq);
+      const isScanned = seq <= this.#highest && (this.#isComplete || seq >= this.#lowest);
+      if (isScanned && this.#satisfies(row)) this.seqs.insert(seq);
     }
   }
 
@@ -583,9 +571,9 @@ export interface Condition {
   readonly values: readonly SqlValue[];
 }
 
-interface KeptOrder {
+interface CachedOrder {
   readonly generation: number;
-  readonly madeMs: number;
+  readonly createdMs: number;
   /** Ascending by column, then by number. */
   readonly seqs: readonly number[];
 }
@@ -601,11 +589,11 @@ export function conditionOf(scope: SessionScope, plan: FilterPlan, all: () => re
 }
 
 /** A filter's set with its requested orders. */
-class KeptSet {
+class CachedSet {
   readonly set: FilteredSet;
   readonly #source: EntrySource;
   readonly #scope: SessionScope;
-  readonly #orders = new Map<string, KeptOrder>();
+  readonly #orders = new Map<string, CachedOrder>();
 
   constructor(source: EntrySource, scope: SessionScope, filter: TrafficFilter) {
     this.#source = source;
@@ -614,7 +602,7 @@ class KeptSet {
   }
 
   /** Whether the set is still valid. */
-  get isGood(): boolean {
+  get isValid(): boolean {
     return !(this.set.plan.isTimed && Date.now() - this.set.createdMs > TIMED_SET_MS);
   }
 
@@ -622,13 +610,13 @@ class KeptSet {
   ordered(column: string): readonly number[] {
     const { set } = this;
     const known = this.#orders.get(column);
-    const ageMs = Date.now() - (known?.madeMs ?? 0);
-    const isGood =
+    const ageMs = Date.now() - (known?.createdMs ?? 0);
+    const isValid =
       known?.generation === set.generation || ((known?.seqs.length ?? 0) > LARGE_SET && ageMs < LARGE_SET_MS);
-    if (known !== undefined && isGood) return known.seqs;
-    const condition = conditionOf(this.#scope, set.plan, () => set.all());
+    if (known !== undefined && isValid) return known.seqs;
+    const condition = conditionOf(this.#scope, set.plan, () => set.seqs.all());
     const seqs = orderedSeqs(this.#source, condition, `${column}, seq`);
-    this.#orders.set(column, { generation: set.generation, madeMs: Date.now(), seqs });
+    this.#orders.set(column, { generation: set.generation, createdMs: Date.now(), seqs });
     return seqs;
   }
 }
@@ -641,25 +629,25 @@ export function orderedSeqs({ database }: EntrySource, { where, values }: Condit
 }
 
 /** Cache of sets by session and filter. */
-export class KeptSets {
+export class FilteredSetCache {
   readonly #source: EntrySource;
-  readonly #sets = new Map<string, KeptSet>();
+  readonly #sets = new Map<string, CachedSet>();
 
   constructor(source: EntrySource) {
     this.#source = source;
   }
 
   /** The cached set, or a new, empty one. */
-  of(scope: SessionScope, filter: TrafficFilter): KeptSet {
+  of(scope: SessionScope, filter: TrafficFilter): CachedSet {
     const { session_id: _session, ...rest } = filter;
     const key = JSON.stringify([scope.number, scope.floorSeq, filterKey(rest)]);
     const known = this.#sets.get(key);
     this.#sets.delete(key);
-    const kept = known?.isGood === true ? known : new KeptSet(this.#source, scope, filter);
-    this.#sets.set(key, kept);
+    const cached = known?.isValid === true ? known : new CachedSet(this.#source, scope, filter);
+    this.#sets.set(key, cached);
     const [oldest] = this.#sets.keys();
     if (this.#sets.size > MAX_SETS && oldest !== undefined) this.#sets.delete(oldest);
-    return kept;
+    return cached;
   }
 
   /** Entries were rewritten or removed, or have new stream data. */

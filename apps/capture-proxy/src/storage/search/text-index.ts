@@ -14,39 +14,39 @@ type RequiredText =
 const BODY_FIELDS: ReadonlySet<string> = new Set(["body", "req.body", "resp.body"]);
 
 /** Undefined if any text may match. */
-export function demandOf(query: Query): RequiredText | undefined {
+export function requiredTextOf(query: Query): RequiredText | undefined {
   switch (query.kind) {
     case "and":
-      return allOf(query.terms.map(demandOf));
+      return allOf(query.terms.map(requiredTextOf));
     case "or":
-      return anyOf(query.terms.map(demandOf));
+      return anyOf(query.terms.map(requiredTextOf));
     case "preset":
-      return demandOf(query.query);
+      return requiredTextOf(query.query);
     case "anywhere":
-      return demandOfValue(query.value);
+      return requiredTextOfValue(query.value);
     case "field": {
       const { test } = query;
       if (!BODY_FIELDS.has(query.field) || test.kind !== "text" || test.mode !== "matches") return undefined;
-      return anyOf(test.values.map(demandOfValue));
+      return anyOf(test.values.map(requiredTextOfValue));
     }
     default:
       return undefined;
   }
 }
 
-function demandOfValue(value: TextValue): RequiredText | undefined {
+function requiredTextOfValue(value: TextValue): RequiredText | undefined {
   switch (value.kind) {
     case "literal":
-      return demandOfText(value.text);
+      return requiredTextOfLiteral(value.text);
     case "wildcard":
-      return allOf(value.parts.map(demandOfText));
+      return allOf(value.parts.map(requiredTextOfLiteral));
     case "pattern":
       return undefined;
   }
 }
 
 /** The query language compares free texts and bodies in lower case. */
-function demandOfText(text: string): RequiredText | undefined {
+function requiredTextOfLiteral(text: string): RequiredText | undefined {
   const rows = rowsOfNeedle(text.toLowerCase());
   return rows === undefined ? undefined : { kind: "rows", rows };
 }
@@ -230,7 +230,7 @@ class SeqBits {
 const COLUMNS_OF_SEGMENT = 512;
 
 /** Unindexed entries scanned, or removed entries, before the index is updated. */
-const WORTHWHILE_ENTRIES = 4096;
+const MIN_UPDATE_ENTRIES = 4096;
 
 const NUMBERS_AT_ONCE = 4096;
 
@@ -250,9 +250,9 @@ export interface TextIndexSetup {
 export interface TextFinding {
   readonly version: number;
   /** False: not indexed. */
-  knows(seq: number): boolean;
+  isIndexed(seq: number): boolean;
   /** False: excluded. True may be a false positive. */
-  mayHold(seq: number): boolean;
+  mayMatch(seq: number): boolean;
 }
 
 /**
@@ -284,7 +284,7 @@ export class TextIndex {
   #ahead: number[] = [];
   #missed = 0;
   #removed = 0;
-  #newestAtLook = -1;
+  #newestAtCheck = -1;
 
   constructor(setup: TextIndexSetup, database: Database, bodies: StoredBodies) {
     this.#path = setup.path;
@@ -311,25 +311,25 @@ export class TextIndex {
 
   /** Counts removed entries; `all` after the removal of whole sessions. */
   noteRemoved(count: number, all: boolean): void {
-    this.#removed += all ? WORTHWHILE_ENTRIES : count;
+    this.#removed += all ? MIN_UPDATE_ENTRIES : count;
   }
 
   /** Counts scanned entries that were not indexed. */
   noteMissed(count: number): void {
     this.#missed += count;
-    if (this.#missed < WORTHWHILE_ENTRIES) return;
+    if (this.#missed < MIN_UPDATE_ENTRIES) return;
     this.#missed = 0;
     this.#isWanted = true;
   }
 
   /** Undefined if nothing is indexed. */
-  find(demand: RequiredText): TextFinding | undefined {
+  find(required: RequiredText): TextFinding | undefined {
     return this.#guarded(() => {
       if (!existsSync(this.#path) && this.#state === "closed") return undefined;
       this.#open();
       if (this.#segments.length === 0 && this.#tail.count === 0) return undefined;
-      const mayHold = this.#evaluate(demand);
-      return { version: this.version, knows: (seq) => this.#known.has(seq), mayHold };
+      const mayMatch = this.#evaluate(required);
+      return { version: this.version, isIndexed: (seq) => this.#known.has(seq), mayMatch };
     });
   }
 
@@ -339,13 +339,13 @@ export class TextIndex {
   }
 
   /** Call periodically: after text searches, new entries are indexed once capture pauses. */
-  look(): void {
+  planUpdate(): void {
     this.#guarded(() => {
       if (this.#state === "closed" && !existsSync(this.#path)) return;
       const newest = Number(this.#newest.get()?.["seq"] ?? 0);
-      const isQuiet = newest === this.#newestAtLook;
-      this.#newestAtLook = newest;
-      if (isQuiet && newest - this.#highestKnown > WORTHWHILE_ENTRIES) this.#isWanted = true;
+      const isQuiet = newest === this.#newestAtCheck;
+      this.#newestAtCheck = newest;
+      if (isQuiet && newest - this.#highestKnown > MIN_UPDATE_ENTRIES) this.#isWanted = true;
     });
   }
 
@@ -354,23 +354,23 @@ export class TextIndex {
     if (!this.isWanted) return false;
     this.#guarded(() => {
       this.#open();
-      if (this.#removed >= WORTHWHILE_ENTRIES) this.#dropDead();
+      if (this.#removed >= MIN_UPDATE_ENTRIES) this.#dropDead();
       do this.#isWanted = this.#indexSome();
       while (this.#isWanted && performance.now() < turnEndsMs);
     });
     return this.isWanted;
   }
 
-  #evaluate(demand: RequiredText): (seq: number) => boolean {
-    if (demand.kind !== "rows") {
-      const terms = demand.terms.map((term) => this.#evaluate(term));
-      return demand.kind === "all"
-        ? (seq) => terms.every((mayHold) => mayHold(seq))
-        : (seq) => terms.some((mayHold) => mayHold(seq));
+  #evaluate(required: RequiredText): (seq: number) => boolean {
+    if (required.kind !== "rows") {
+      const terms = required.terms.map((term) => this.#evaluate(term));
+      return required.kind === "all"
+        ? (seq) => terms.every((mayMatch) => mayMatch(seq))
+        : (seq) => terms.some((mayMatch) => mayMatch(seq));
     }
     const found = new SeqBits();
-    for (const segment of this.#segments) this.#table?.find(segment, demand.rows, (seq) => found.add(seq));
-    this.#tail.find(demand.rows, ({ first, last }) => {
+    for (const segment of this.#segments) this.#table?.find(segment, required.rows, (seq) => found.add(seq));
+    this.#tail.find(required.rows, ({ first, last }) => {
       for (let place = first; place <= last; place += 1) found.add(this.#tail.entries[place]?.seq ?? 0);
     });
     return (seq) => found.has(seq);

@@ -55,7 +55,7 @@ export class TextPrefilter {
   }
 
   /** False: the entry of this {@link PREFILTER_COLUMNS} row does not match. */
-  mayHold(row: SqlRow): boolean {
+  mayMatch(row: SqlRow): boolean {
     const texts = new Map<Part, string | undefined>();
     return this.#needles.every(({ text, parts, spansFields }) => {
       for (const part of parts) {

@@ -12,7 +12,7 @@ const ENTRIES_OF_COLUMN = 16;
  * A needle is represented by the n-grams that end at its first positions. Positions this close are always in one
  * column.
  */
-const PLACES_OF_NEEDLE = 32;
+const MAX_NEEDLE_POSITIONS = 32;
 
 /** Full code units, so that non-ASCII letters stay distinct. */
 function sumOfThree(first: number, second: number, third: number): number {
@@ -33,7 +33,7 @@ function rowOfFour(sum: number, before: number): number {
 export function rowsOfNeedle(folded: string): number[] | undefined {
   if (folded.length < 3) return undefined;
   const rows = new Set<number>();
-  for (let at = 2; at < Math.min(folded.length, PLACES_OF_NEEDLE + 2); at += 1) {
+  for (let at = 2; at < Math.min(folded.length, MAX_NEEDLE_POSITIONS + 2); at += 1) {
     const sum = sumOfThree(folded.charCodeAt(at - 2), folded.charCodeAt(at - 1), folded.charCodeAt(at));
     rows.add(rowOfThree(sum));
     if (at >= 3) rows.add(rowOfFour(sum, folded.charCodeAt(at - 3)));
@@ -70,13 +70,13 @@ export class SignatureColumns {
 
   /** Texts must be lower-cased as the query language does. */
   add(entry: IndexedEntry, foldedTexts: readonly string[]): void {
-    const place = this.entries.length;
+    const index = this.entries.length;
     this.entries.push(entry);
     const span = this.spans.at(-1);
     if (span === undefined || this.#isSet >= FULL_COLUMN || span.last - span.first + 1 >= ENTRIES_OF_COLUMN) {
-      this.#open(place);
-    } else span.last = place;
-    for (const text of foldedTexts) this.#addText(text, place);
+      this.#open(index);
+    } else span.last = index;
+    for (const text of foldedTexts) this.#addText(text, index);
   }
 
   /** Calls back with the span of each column in which all rows are set. */
@@ -106,22 +106,22 @@ export class SignatureColumns {
     return { bits, strideBytes };
   }
 
-  #open(place: number): void {
+  #open(index: number): void {
     this.#current = new Uint8Array(SIGNATURE_ROWS / 8);
     this.#isSet = 0;
     this.#columns.push(this.#current);
-    this.spans.push({ first: place, last: place });
+    this.spans.push({ first: index, last: index });
   }
 
-  #addText(text: string, place: number): void {
+  #addText(text: string, index: number): void {
     for (let at = 2; at < text.length; at += 1) {
       const sum = sumOfThree(text.charCodeAt(at - 2), text.charCodeAt(at - 1), text.charCodeAt(at));
       const isThreeNew = this.#set(rowOfThree(sum));
       const isNew = at >= 3 && this.#set(rowOfFour(sum, text.charCodeAt(at - 3)));
       if ((!isThreeNew && !isNew) || this.#isSet < FULL_COLUMN || at === text.length - 1) continue;
-      this.#open(place);
+      this.#open(index);
       // A needle may start in the full column: overlap so that one column holds it whole.
-      at = Math.max(1, at - PLACES_OF_NEEDLE + 1);
+      at = Math.max(1, at - MAX_NEEDLE_POSITIONS + 1);
     }
   }
 

@@ -39,8 +39,8 @@ interface FrameOutlet {
 /** Batches frames into one message with one buffer. */
 export class FrameQueue {
   readonly #outlet: FrameOutlet;
-  readonly #listeners: FrameListener[] = [];
-  readonly #openedListeners: ((exchange: ExchangeView) => void)[] = [];
+  readonly frameListeners: FrameListener[] = [];
+  readonly openedListeners: ((exchange: ExchangeView) => void)[] = [];
   #openings: StreamOpening[] = [];
   #changed = new Set<LiveStream>();
   #frames: FrameTuple[] = [];
@@ -79,16 +79,8 @@ export class FrameQueue {
     });
     this.#bytes += requestFields.length + request.path.length * 2 + FRAME_BYTES;
     this.changed(stream);
-    for (const opened of this.#openedListeners) opened(exchange);
+    for (const opened of this.openedListeners) opened(exchange);
     return stream;
-  }
-
-  onOpened(listener: (exchange: ExchangeView) => void): void {
-    this.#openedListeners.push(listener);
-  }
-
-  onFrame(listener: FrameListener): void {
-    this.#listeners.push(listener);
   }
 
   /** Includes the stream's state in the next batch. */
@@ -127,7 +119,7 @@ export class FrameQueue {
 
   /** Notifies live listeners, and sends the batch if it is full. */
   added(stream: LiveStream, ordinal: number, frame: FrameRecord): void {
-    for (const listener of this.#listeners) listener(stream, ordinal, frame);
+    for (const listener of this.frameListeners) listener(stream, ordinal, frame);
     this.changed(stream);
     if (this.#frames.length >= BATCH_FRAMES || this.#bytes >= BATCH_BYTES) this.flush();
   }
@@ -178,7 +170,7 @@ class LiveStream implements StreamRecorder {
   #attributes: Readonly<Record<string, string>> = {};
   #state = 0;
   #isFinished = false;
-  #hasToldResponse = false;
+  #hasSentResponse = false;
   #subprotocol: string | null = null;
   #closeCode: number | null = null;
   #closeReason: string | null = null;
@@ -232,8 +224,8 @@ class LiveStream implements StreamRecorder {
   /** Current state; includes the response fields only the first time. */
   progress(): StreamProgress {
     const { response } = this.#exchange;
-    const responseFields = response === undefined || this.#hasToldResponse ? null : JSON.stringify(response.fields);
-    if (responseFields !== null) this.#hasToldResponse = true;
+    const responseFields = response === undefined || this.#hasSentResponse ? null : JSON.stringify(response.fields);
+    if (responseFields !== null) this.#hasSentResponse = true;
     return {
       number: this.number,
       state: this.#state,

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { type Database, openDatabase, type SqlRow, type SqlValue } from "../database.ts";
 import type { SessionNames } from "../read/reader-client.ts";
 import { parsed } from "../read/stored-entry.ts";
-import { CancelledError, type Interest } from "../search/filtered-set.ts";
+import { CancelledError, type Cancellation } from "../search/filtered-set.ts";
 import {
   FLAG_COMPRESSED,
   FLAG_FINAL,
@@ -38,7 +38,7 @@ const CONTINUATION = FRAME_TYPES.indexOf("continuation");
 const CONTROL = ["ping", "pong", "close"].map((type) => FRAME_TYPES.findIndex((known) => known === type));
 
 /** Columns that a search needs. */
-const SEARCHED_COLUMNS = `f.stream, substr(f.payload, 1, ${SEARCHED_BYTES}) AS looked`;
+const SEARCHED_COLUMNS = `f.stream, substr(f.payload, 1, ${SEARCHED_BYTES}) AS searched`;
 
 /** Case-insensitive text search in frames. Text that spans frames of a WebSocket message matches its last frame. */
 class FrameSearch {
@@ -46,7 +46,7 @@ class FrameSearch {
 
   constructor(database: Database) {
     this.#before = database.prepare(
-      `SELECT type, flags, substr(payload, 1, ${SEARCHED_BYTES}) AS looked FROM stream_frame WHERE stream = ? ` +
+      `SELECT type, flags, substr(payload, 1, ${SEARCHED_BYTES}) AS searched FROM stream_frame WHERE stream = ? ` +
         `AND direction = ? AND ordinal < ? AND type NOT IN (${CONTROL.join(", ")}) ORDER BY ordinal DESC LIMIT ${MAX_FRAMES}`,
     );
   }
@@ -147,12 +147,12 @@ export class StreamReader {
   async listFrames(
     query: FrameQuery,
     sessions: SessionNames,
-    interest: Interest,
+    cancellation: Cancellation,
   ): Promise<{ frames: StoredFrame[]; total: number }> {
     const where = this.#frames(query, sessions);
     if (where === undefined) return { frames: [], total: 0 };
     const search = query.search?.toLowerCase();
-    if (search !== undefined && search !== "") return await this.#search(query, search, where, interest);
+    if (search !== undefined && search !== "") return await this.#search(query, search, where, cancellation);
     const direction = query.order === "asc" ? "ASC" : "DESC";
     const rows = this.#database
       .prepare(
@@ -257,7 +257,7 @@ export class StreamReader {
     query: FrameQuery,
     search: string,
     where: Where,
-    interest: Interest,
+    cancellation: Cancellation,
   ): Promise<{ frames: StoredFrame[]; total: number }> {
     const isAscending = query.order === "asc";
     const order = orderOf(query);
@@ -272,18 +272,18 @@ export class StreamReader {
     let total = 0;
     let last = isAscending ? -1 : Number.MAX_SAFE_INTEGER;
     for (;;) {
-      let looked = 0;
+      let searched = 0;
       for (const row of step.iterate(...where.values, last)) {
-        looked += 1;
+        searched += 1;
         last = Number(row[column]);
         if (!frameSearch.holds(row, search)) continue;
         total += 1;
-        const { looked: _looked, ...rest } = row;
+        const { searched: _searched, ...rest } = row;
         if (total > query.offset && found.length < query.limit) found.push(rest);
       }
-      if (looked < SEARCHED_AT_ONCE) break;
+      if (searched < SEARCHED_AT_ONCE) break;
       await nextTurn();
-      if (interest.cancelled) throw new CancelledError();
+      if (cancellation.cancelled) throw new CancelledError();
     }
     return { frames: this.#shown(found, query), total };
   }
@@ -446,7 +446,7 @@ function conditionSql({ attribute, match, text }: AttributeCondition): Where {
 }
 
 function payloadOf(row: SqlRow): Buffer | undefined {
-  const payload = row["looked"];
+  const payload = row["searched"];
   if (!(payload instanceof Uint8Array)) return undefined;
   return Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength);
 }

@@ -8,7 +8,7 @@ const STEP_FRAMES = 2000;
 const STEP_BYTES = 33_554_432;
 
 /** An existing stream with the changes of a batch. */
-interface Living {
+interface UpdatedStream {
   readonly session: number;
   readonly kind: number;
   frames: number;
@@ -98,20 +98,20 @@ export class StreamRows {
     const text = JSON.parse(batch.text) as FrameBatchText;
     this.#hasStreams = true;
     for (const opening of text.openings) this.#open(opening, batch.isImported === true);
-    const living = new Map<number, Living>();
-    for (const progress of text.progress) this.#update(progress, living, log);
+    const updated = new Map<number, UpdatedStream>();
+    for (const progress of text.progress) this.#update(progress, updated, log);
     let offset = 0;
     for (const frame of text.frames) {
       const [stream, , , , , , , , , , , payloadBytes, originalBytes] = frame;
       const bytes = payloadBytes + Math.max(0, originalBytes);
-      const owner = living.get(stream);
+      const owner = updated.get(stream);
       if (owner !== undefined && this.#insert(frame, stream, owner.kind, batch.payloads, offset)) {
         owner.frames += 1;
         owner.bytes += bytes;
       }
       offset += bytes;
     }
-    for (const [stream, { session, frames, bytes }] of living) {
+    for (const [stream, { session, frames, bytes }] of updated) {
       if (frames === 0) continue;
       this.#countStored.run(frames, bytes, stream);
       log.count(this.#sessions, session, 0, bytes);
@@ -257,7 +257,7 @@ export class StreamRows {
     );
   }
 
-  #update(progress: StreamProgress, living: Map<number, Living>, log: ChangeLog): void {
+  #update(progress: StreamProgress, updated: Map<number, UpdatedStream>, log: ChangeLog): void {
     const { number } = progress;
     const row = this.#updateStream.get(
       progress.state,
@@ -279,7 +279,7 @@ export class StreamRows {
     );
     if (row === undefined) return;
     if (row["seq"] !== null) log.streamedSeqs.push(Number(row["seq"]));
-    living.set(number, { session: Number(row["session"]), kind: Number(row["kind"]), frames: 0, bytes: 0 });
+    updated.set(number, { session: Number(row["session"]), kind: Number(row["kind"]), frames: 0, bytes: 0 });
   }
 
   /** False for a duplicate ordinal. */

@@ -10,39 +10,39 @@ const MIB = 1_048_576;
 function rigOf(path: string, freeMib: number) {
   const disk = { freeMib };
   const reserve = new DiskReserve(path, () => disk.freeMib * MIB);
-  return { disk, reserve, look: () => reserve.look("/") };
+  return { disk, reserve, measure: () => reserve.measure("/") };
 }
 
 test("space is set aside while a disk is tight, and given back when it is not", async () => {
   await using directory = await temporaryDirectory();
   const path = directory.file("reserve");
-  const { disk, reserve, look } = rigOf(path, 2000);
-  look();
+  const { disk, reserve, measure } = rigOf(path, 2000);
+  measure();
   assert.deepEqual([reserve.isTight, existsSync(path)], [false, false]);
   disk.freeMib = 1000;
-  look();
+  measure();
   assert.deepEqual([reserve.isTight, reserve.heldBytes, statSync(path).size], [true, 32 * MIB, 32 * MIB]);
   disk.freeMib = 1100;
-  look();
+  measure();
   assert.deepEqual([reserve.isTight, reserve.heldBytes], [true, 32 * MIB], "a disk at the brink does not come and go");
   disk.freeMib = 1300;
-  look();
+  measure();
   assert.deepEqual([reserve.isTight, reserve.heldBytes, existsSync(path)], [false, 0, false]);
 });
 
 test("a small disk sets an eighth of its room aside, more when it has more, and nothing when it has none", async () => {
   await using directory = await temporaryDirectory();
-  const { disk, reserve, look } = rigOf(directory.file("reserve"), 0);
-  look();
+  const { disk, reserve, measure } = rigOf(directory.file("reserve"), 0);
+  measure();
   assert.deepEqual([reserve.isTight, reserve.heldBytes], [true, 0]);
   disk.freeMib = 8;
-  look();
+  measure();
   assert.equal(reserve.heldBytes, MIB);
   disk.freeMib = 10;
-  look();
+  measure();
   assert.equal(reserve.heldBytes, MIB);
   disk.freeMib = 100;
-  look();
+  measure();
   assert.equal(reserve.heldBytes, 12.625 * MIB);
 });
 
@@ -60,6 +60,6 @@ test("a disk that does not say how much is free is left alone", async () => {
   const reserve = new DiskReserve(path, () => {
     throw new Error("ENOSYS");
   });
-  reserve.look("/");
+  reserve.measure("/");
   assert.deepEqual([reserve.isTight, existsSync(path)], [false, false]);
 });

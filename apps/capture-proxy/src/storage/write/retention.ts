@@ -7,7 +7,7 @@ import type { StreamRows } from "../streams/stream-rows.ts";
 /** Entries removed per transaction: takes a few milliseconds, so batches are hardly delayed. */
 const STEP_ENTRIES = 500;
 /** Entries checked for size per transaction. */
-const LOOKED_AT = 2000;
+const SIZES_PER_STEP = 2000;
 const MIB = 1_048_576;
 
 /** Number of entries above `maxRequests`. */
@@ -32,13 +32,13 @@ export class Retention {
   readonly #rows: EntryRows;
   readonly #streams: StreamRows;
   /** Sessions with rows at or below their floor. */
-  readonly #cleared = new Set<number>();
+  readonly cleared = new Set<number>();
   /** Sessions being imported; they count towards the size limit once complete. */
-  readonly #incoming = new Set<number>();
+  readonly importing = new Set<number>();
   /** Non-active sessions that exchanges are recorded into. */
-  readonly #receiving = new Set<number>();
+  readonly receiving = new Set<number>();
   /** Deleted sessions that still have rows. */
-  readonly #doomed = new Set<number>();
+  readonly #deleted = new Set<number>();
   readonly #oldestOfSession: Statement;
   readonly #oldest: Statement;
   readonly #upTo: Statement;
@@ -81,46 +81,26 @@ export class Retention {
 
   /** Reloads pending removals from the tables, at start and after a failed transaction. */
   recall(): void {
-    this.#doomed.clear();
-    this.#cleared.clear();
+    this.#deleted.clear();
+    this.cleared.clear();
     for (const row of this.#database.prepare("SELECT number FROM session WHERE doomed = 1").all()) {
-      this.doom(Number(row["number"]));
+      this.scheduleDeletion(Number(row["number"]));
     }
-    for (const session of this.#sessions.all()) if (session.floorSeq > 0) this.cleared(session.number);
+    for (const session of this.#sessions.all()) if (session.floorSeq > 0) this.cleared.add(session.number);
   }
 
   /** Schedules the rows of a deleted session for removal. */
-  doom(number: number): void {
-    this.#doomed.add(number);
-    this.#cleared.delete(number);
-    this.#incoming.delete(number);
-    this.#receiving.delete(number);
-  }
-
-  /** Marks a non-active session as recorded into. */
-  receive(number: number, isReceiving: boolean): void {
-    if (isReceiving) this.#receiving.add(number);
-    else this.#receiving.delete(number);
-  }
-
-  /** Excludes a session from the size limit until {@link arrived}. */
-  expect(number: number): void {
-    this.#incoming.add(number);
-  }
-
-  arrived(number: number): void {
-    this.#incoming.delete(number);
-  }
-
-  /** Schedules the rows of a cleared session for removal. */
-  cleared(number: number): void {
-    this.#cleared.add(number);
+  scheduleDeletion(number: number): void {
+    this.#deleted.add(number);
+    this.cleared.delete(number);
+    this.importing.delete(number);
+    this.receiving.delete(number);
   }
 
   get isNeeded(): boolean {
     return (
-      this.#doomed.size > 0 ||
-      this.#cleared.size > 0 ||
+      this.#deleted.size > 0 ||
+      this.cleared.size > 0 ||
       this.#streams.isTidyNeeded ||
       this.#excessEntries() > 0 ||
       this.#excessBytes() > 0
@@ -135,10 +115,10 @@ export class Retention {
 
   /** One bounded step of pending removals. */
   step(log: ChangeLog): void {
-    const [doomed] = this.#doomed;
-    const [cleared] = this.#cleared;
-    if (doomed !== undefined) this.#removeDoomed(doomed, log);
-    else if (cleared !== undefined) this.#removeCleared(cleared, log);
+    const [deletedSession] = this.#deleted;
+    const [clearedSession] = this.cleared;
+    if (deletedSession !== undefined) this.#removeDeleted(deletedSession, log);
+    else if (clearedSession !== undefined) this.#removeCleared(clearedSession, log);
     else if (this.#streams.isTidyNeeded) this.#streams.tidy();
     else this.enforce(log);
   }
@@ -146,7 +126,7 @@ export class Retention {
   /** Sum over all sessions that are recorded into. */
   #excessEntries(log?: ChangeLog): number {
     let excess = this.#excessOf(this.#sessions.activeNumber, log);
-    for (const number of this.#receiving) {
+    for (const number of this.receiving) {
       if (number !== this.#sessions.activeNumber) excess += this.#excessOf(number, log);
     }
     return excess - this.#unprunable;
@@ -162,7 +142,7 @@ export class Retention {
 
   #pruneEntries(log: ChangeLog): void {
     this.#unprunable = 0;
-    for (const number of new Set([this.#sessions.activeNumber, ...this.#receiving])) {
+    for (const number of new Set([this.#sessions.activeNumber, ...this.receiving])) {
       const excess = this.#excessOf(number, log);
       const floorSeq = this.#sessions.byNumber(number)?.floorSeq ?? 0;
       if (excess <= 0) continue;
@@ -174,16 +154,16 @@ export class Retention {
   }
 
   #excessBytes(log?: ChangeLog): number {
-    const most = maxBytes(this.#limits);
-    if (most === Number.POSITIVE_INFINITY || this.#cleared.size > 0 || this.#doomed.size > 0) return 0;
+    const maxStoredBytes = maxBytes(this.#limits);
+    if (maxStoredBytes === Number.POSITIVE_INFINITY || this.cleared.size > 0 || this.#deleted.size > 0) return 0;
     let storedBytes = this.#sessions.totalStoredBytes;
     for (const session of log?.touched ?? []) {
       storedBytes += session.storedBytes - (this.#sessions.byNumber(session.number)?.storedBytes ?? 0);
     }
-    for (const number of this.#incoming) {
+    for (const number of this.importing) {
       storedBytes -= (log?.session(this.#sessions, number) ?? this.#sessions.byNumber(number))?.storedBytes ?? 0;
     }
-    return storedBytes - most - this.#unprunableBytes;
+    return storedBytes - maxStoredBytes - this.#unprunableBytes;
   }
 
   #unprunableBytes = 0;
@@ -209,12 +189,12 @@ export class Retention {
    */
   #pruneTooLarge(log: ChangeLog): boolean {
     if (!this.#mayBeTooLarge) return true;
-    const rows = this.#sizes.all(this.#fittingUpTo, LOOKED_AT);
-    const most = maxBytes(this.#limits);
-    const tooLarge = rows.filter((row) => row["state"] !== 0 && Number(row["bytes"]) > most);
+    const rows = this.#sizes.all(this.#fittingUpTo, SIZES_PER_STEP);
+    const maxStoredBytes = maxBytes(this.#limits);
+    const tooLarge = rows.filter((row) => row["state"] !== 0 && Number(row["bytes"]) > maxStoredBytes);
     for (const row of tooLarge) this.#prune(Number(row["seq"]), log);
     log.prunedForSize += tooLarge.length;
-    const isLast = rows.length < LOOKED_AT;
+    const isLast = rows.length < SIZES_PER_STEP;
     // Advance only if nothing was removed: after a rollback the entries must be found again.
     if (tooLarge.length === 0) {
       this.#fittingUpTo = Number(rows.at(-1)?.["seq"] ?? this.#fittingUpTo);
@@ -228,18 +208,18 @@ export class Retention {
     if (id !== undefined) log.prunedIds.push(id);
   }
 
-  #removeDoomed(number: number, log: ChangeLog): void {
+  #removeDeleted(number: number, log: ChangeLog): void {
     const rows = this.#upTo.all(number, Number.MAX_SAFE_INTEGER, STEP_ENTRIES);
     for (const row of rows) this.#rows.remove(Number(row["seq"]), log, false);
     if (rows.length === STEP_ENTRIES) return;
     this.#database.prepare("DELETE FROM session WHERE number = ?").run(number);
-    this.#doomed.delete(number);
+    this.#deleted.delete(number);
   }
 
   #removeCleared(number: number, log: ChangeLog): void {
     const floor = this.#sessions.byNumber(number)?.floorSeq ?? 0;
     const rows = this.#upTo.all(number, floor, STEP_ENTRIES);
     for (const row of rows) this.#rows.remove(Number(row["seq"]), log, false);
-    if (rows.length < STEP_ENTRIES) this.#cleared.delete(number);
+    if (rows.length < STEP_ENTRIES) this.cleared.delete(number);
   }
 }

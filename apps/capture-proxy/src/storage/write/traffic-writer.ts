@@ -6,7 +6,7 @@ import { BodyFiles } from "../stored-bodies.ts";
 import { ChangeLog, SessionTable } from "../sessions/session-table.ts";
 import { entriesOfBatch, EntryRows } from "./entry-record.ts";
 import type { StoreLimits } from "../capture-store.ts";
-import { moveLog, openDatabase, shrink, TRAFFIC_MIGRATIONS, type Database } from "../database.ts";
+import { checkpoint, openDatabase, shrink, TRAFFIC_MIGRATIONS, type Database } from "../database.ts";
 import { beyondLimit, Retention } from "./retention.ts";
 import { StreamRows } from "../streams/stream-rows.ts";
 import type { FrameBatch } from "../streams/stream-message.ts";
@@ -152,7 +152,9 @@ export class TrafficWriter {
         case "deleteSession":
           return this.#deleteSession(request.id);
         case "receive":
-          return this.#retention.receive(request.session, request.isReceiving);
+          if (request.isReceiving) this.#retention.receiving.add(request.session);
+          else this.#retention.receiving.delete(request.session);
+          return undefined;
         case "switchSession":
           return this.#switchSession(request.id, request.nowMs);
         case "clearSession":
@@ -182,8 +184,8 @@ export class TrafficWriter {
   }
 
   /** Checkpoints the log. Throws if the file cannot grow. */
-  moveLog(empty = false): void {
-    moveLog(this.#database, empty);
+  checkpoint(empty = false): void {
+    checkpoint(this.#database, empty);
   }
 
   /** Returns unused space to the disk if it is nearly all of the file. */
@@ -272,8 +274,8 @@ export class TrafficWriter {
     const log = this.#commit((change) => {
       const session = this.sessions.insert(request.id, request.name, request.notes, request.nowMs);
       if (request.isProvisional) {
-        this.#setDoomed(session.number, 1);
-        this.#retention.expect(session.number);
+        this.#markDeleted(session.number, 1);
+        this.#retention.importing.add(session.number);
       }
       change.put(session);
     });
@@ -283,14 +285,14 @@ export class TrafficWriter {
   #keepSession(id: string): boolean {
     const session = this.sessions.byId(id);
     if (session === undefined) return false;
-    this.#commit(() => this.#setDoomed(session.number, 0));
-    this.#retention.arrived(session.number);
+    this.#commit(() => this.#markDeleted(session.number, 0));
+    this.#retention.importing.delete(session.number);
     this.#streams.forgetRenamed(session.number);
     return true;
   }
 
-  #setDoomed(number: number, doomed: 0 | 1): void {
-    this.#database.prepare("UPDATE session SET doomed = ? WHERE number = ?").run(doomed, number);
+  #markDeleted(number: number, isDeleted: 0 | 1): void {
+    this.#database.prepare("UPDATE session SET doomed = ? WHERE number = ?").run(isDeleted, number);
   }
 
   #appendBody({ file, bytes, isLast }: WriterCall & { op: "appendBody" }): void {
@@ -322,11 +324,11 @@ export class TrafficWriter {
     if (session === undefined) return "unknown";
     if (session.number === this.sessions.activeNumber) return "active";
     this.#commit((log) => {
-      this.#setDoomed(session.number, 1);
+      this.#markDeleted(session.number, 1);
       log.removedSessions.push(session);
       log.reset = true;
     });
-    this.#retention.doom(session.number);
+    this.#retention.scheduleDeletion(session.number);
     this.#streams.forgetRenamed(session.number);
     return "deleted";
   }
@@ -354,7 +356,7 @@ export class TrafficWriter {
       log.reset = true;
     });
     this.#streams.refuseUpTo(session.number, upToStream);
-    this.#retention.cleared(session.number);
+    this.#retention.cleared.add(session.number);
     return true;
   }
 

@@ -205,7 +205,7 @@ class WriterCalls {
     return { call, response: waiting.promise };
   }
 
-  answered({ call, value }: FromWriter & { kind: "response" }): void {
+  resolved({ call, value }: FromWriter & { kind: "response" }): void {
     this.#waiting.get(call)?.resolve(value);
     this.#waiting.delete(call);
   }
@@ -532,7 +532,7 @@ export class WriterClient {
       message.nextFile,
     );
     this.#apply(message.change);
-    if (message.movedAside !== null) this.#tellMovedAside(message.movedAside);
+    if (message.movedAside !== null) this.#reportMovedFile(message.movedAside);
     this.#problem.set(null);
   }
 
@@ -562,9 +562,9 @@ export class WriterClient {
         return this.#problem.set(message.problem);
       case "reopened":
         this.#events.databaseReplaced();
-        return this.#tellMovedAside(message.movedAside);
+        return this.#reportMovedFile(message.movedAside);
       case "response":
-        return this.#calls.answered(message);
+        return this.#calls.resolved(message);
       case "callFailed":
         return this.#calls.failed(message);
       case "closed":
@@ -619,7 +619,7 @@ export class WriterClient {
     discardSpooled(exchange);
   }
 
-  #tellMovedAside(path: string): void {
+  #reportMovedFile(path: string): void {
     this.#events.alarm(`The traffic database was damaged. It was kept as ${path}, and a new one was created`);
   }
 
@@ -631,12 +631,12 @@ export class WriterClient {
     const lost = this.#sent.lost();
     this.#entriesLost += lost.entries;
     this.#calls.abandon();
-    if (this.#closing) return this.#tellLoss(lost);
+    if (this.#closing) return this.#reportLoss(lost);
     this.#problem.set(this.#problem.sentence ?? "The storage thread ended: entries are not stored until it restarts");
     this.#restartLater();
   }
 
-  #tellLoss({ entries, hasFrames }: LostWork): void {
+  #reportLoss({ entries, hasFrames }: LostWork): void {
     if (entries === 0 && !hasFrames) return;
     const counted = entries === 1 ? "1 entry" : `${entries} entries`;
     const what = entries === 0 ? "Stream messages" : hasFrames ? `${counted} and stream messages` : counted;

@@ -62,7 +62,7 @@ test("an exchange that began while nothing was stored is stored when it ends", a
   );
 });
 
-test("closing while the thread is on its way back leaves none running", async () => {
+test("closing while the thread is restarting leaves none running", async () => {
   await using directory = await temporaryDirectory();
   const setup = setupIn(directory);
   const worker = startWriterThread();

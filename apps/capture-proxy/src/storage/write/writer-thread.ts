@@ -41,7 +41,7 @@ export class DiskReserve {
     this.#heldBytes = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
   }
 
-  /** As of the last {@link look}. */
+  /** As of the last {@link measure}. */
   get isTight(): boolean {
     return this.#isTight;
   }
@@ -51,7 +51,7 @@ export class DiskReserve {
   }
 
   /** Measures free space; reserves on a tight disk, releases otherwise. */
-  look(directory: string): void {
+  measure(directory: string): void {
     let free: number;
     try {
       free = this.#freeBytes(directory);
@@ -110,7 +110,7 @@ const RETRY_MS = 1000;
 const SYNC_MS = 500;
 
 /** Interval of free-space checks. */
-const LOOK_MS = 10_000;
+const CHECK_SPACE_MS = 10_000;
 
 /**
  * On a tight disk the log is checkpointed before it exceeds this part of the reserve: both the log and the file grow.
@@ -155,7 +155,7 @@ export class WriterThread {
   #closing = false;
   /** Space for deleting on a full disk. */
   readonly #reserve: DiskReserve;
-  readonly #looking: NodeJS.Timeout;
+  readonly #spaceTimer: NodeJS.Timeout;
   /** True while a full disk is being freed: no batches are committed meanwhile. */
   #isFreeing = false;
   /** True if entries were removed since the last commit: a full disk may have room again. */
@@ -169,7 +169,7 @@ export class WriterThread {
     this.#post = post;
     this.#end = end;
     this.#reserve = new DiskReserve(`${setup.path}.reserve`);
-    this.#looking = setInterval(() => this.#look(), LOOK_MS).unref();
+    this.#spaceTimer = setInterval(() => this.#checkSpace(), CHECK_SPACE_MS).unref();
   }
 
   /** Opens the database and posts `ready` or `refused`. */
@@ -179,14 +179,14 @@ export class WriterThread {
       const writer = this.#running;
       this.#post({
         kind: "ready",
-        change: everything(writer),
+        change: fullChange(writer),
         nextSeq: writer.highestSeq + 1,
         nextFile: writer.nextFile,
         nextStream: writer.nextStream,
         movedAside,
       });
       this.#post({ kind: "size", bytes: writer.sizeBytes });
-      this.#look();
+      this.#checkSpace();
       this.#tidySoon();
     } catch (error) {
       const tooNew = error instanceof DatabaseTooNewError;
@@ -281,7 +281,7 @@ export class WriterThread {
 
   #fail(error: unknown): void {
     const errorKind = storageErrorKind(error);
-    if (errorKind === "corrupt" && this.#startAnew()) return this.#drain();
+    if (errorKind === "corrupt" && this.#replaceDatabase()) return this.#drain();
     if (errorKind === "full" && this.#hasFreed && !this.#closing) return this.#freeFirst();
     const reason = error instanceof Error ? error.message : String(error);
     this.#refusal = storageErrorReason(error);
@@ -300,7 +300,7 @@ export class WriterThread {
   }
 
   /** Moves a file found corrupt while running aside for rescue and continues with a new one. */
-  #startAnew(): boolean {
+  #replaceDatabase(): boolean {
     const { path, bodiesFolder, limits } = this.#setup;
     try {
       const old = this.#running;
@@ -310,7 +310,7 @@ export class WriterThread {
         this.#post({ kind: "change", change: log.toChange(sessions) }),
       );
       const removedSessions = old.sessions.all().map((session) => session.number);
-      this.#post({ kind: "change", change: { ...everything(this.#writer), removedSessions } });
+      this.#post({ kind: "change", change: { ...fullChange(this.#writer), removedSessions } });
       this.#post({ kind: "reopened", movedAside: aside });
       return true;
     } catch {
@@ -330,12 +330,12 @@ export class WriterThread {
    */
   #keepLogShort(): void {
     if (!this.#reserve.isTight || this.#loggedBytes < this.#reserve.heldBytes * SHARE_IN_LOG) return;
-    this.#running.moveLog();
+    this.#running.checkpoint();
     this.#loggedBytes = 0;
   }
 
-  #look(): void {
-    if (this.#problem === null && !this.#isFreeing) this.#reserve.look(dirname(this.#setup.path));
+  #checkSpace(): void {
+    if (this.#problem === null && !this.#isFreeing) this.#reserve.measure(dirname(this.#setup.path));
   }
 
   #call(message: ToWriter & { kind: "call" }): void {
@@ -378,7 +378,7 @@ export class WriterThread {
 
   #emptyLog(): void {
     try {
-      this.#running.moveLog(true);
+      this.#running.checkpoint(true);
       this.#loggedBytes = 0;
     } catch {
       // Not enough room for a full checkpoint; the retried work may need less.
@@ -394,7 +394,7 @@ export class WriterThread {
       if (this.#closing || (this.#problem !== null && !this.#isFreeing)) return;
       try {
         const isMore = this.#withRoom(() => this.#running.tidy());
-        if (this.#isFreeing) this.#withRoom(() => this.#running.moveLog());
+        if (this.#isFreeing) this.#withRoom(() => this.#running.checkpoint());
         if (isMore) this.#tidySoon();
         else this.#tidied();
       } catch (error) {
@@ -441,7 +441,7 @@ export class WriterThread {
     try {
       await this.#running.sync();
       this.#post({ kind: "size", bytes: this.#running.sizeBytes });
-      this.#look();
+      this.#checkSpace();
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       this.#setProblem(`${PROBLEMS.io} (${reason})`);
@@ -456,7 +456,7 @@ export class WriterThread {
     this.#closing = true;
     clearTimeout(this.#retry);
     clearTimeout(this.#syncTimer);
-    clearInterval(this.#looking);
+    clearInterval(this.#spaceTimer);
     this.#isFreeing = false;
     if (this.#waiting.length > 0) this.#drain();
     clearTimeout(this.#retry);
@@ -482,7 +482,7 @@ function committed(
 }
 
 /** A change from the empty state to all sessions. */
-function everything(writer: TrafficWriter): StoreChange {
+function fullChange(writer: TrafficWriter): StoreChange {
   return {
     sessions: writer.sessions.all(),
     removedSessions: [],
@@ -504,7 +504,7 @@ function moveAside(path: string, bodiesFolder: string): string {
   try {
     renameSync(bodiesFolder, `${bodiesFolder}${suffixOfNow}`);
   } catch {
-    // There are no bodies, or they remain and are swept: capture must continue either way.
+    // There are no bodies, or they remain and are swept: capture must continue in both cases.
   }
   for (const suffix of ["-wal", "-shm"]) {
     try {
@@ -516,7 +516,7 @@ function moveAside(path: string, bodiesFolder: string): string {
   return aside;
 }
 
-// The entry of the thread; importing the class elsewhere has no side effect.
+// Entry point of the thread; importing the class elsewhere has no side effect.
 const port = parentPort;
 
 port?.once("message", (setup: WriterSetup) => {
