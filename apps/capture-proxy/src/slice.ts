@@ -7,8 +7,8 @@ import type { Interceptor, Observer } from "#exchange/phases.ts";
 import type { ServiceLogs } from "#logging/service-logs.ts";
 import type { SettingsStore } from "#settings/settings.ts";
 import type { CaptureStore } from "#storage/capture-store.ts";
-import type { Database } from "#storage/database.ts";
 import type { StreamStore } from "#storage/streams/stream-store.ts";
+import type { Database } from "#storage/database.ts";
 
 /** The clock, replaceable in tests. */
 export interface Clock {

@@ -188,3 +188,15 @@ export interface ImportOptions {
   readonly signal: AbortSignal;
   readonly onProgress: (progress: { bytes: number; entries: number }) => void;
 }
+
+const MIB = 1_048_576;
+
+/** Number of entries above `maxRequests`. */
+export function beyondLimit(entries: number, { maxRequests }: StoreLimits): number {
+  return maxRequests === 0 ? 0 : Math.max(0, entries - maxRequests);
+}
+
+/** Size limit for the bodies of all sessions. */
+export function maxBytes({ maxTotalSizeMb }: StoreLimits): number {
+  return maxTotalSizeMb === null ? Number.POSITIVE_INFINITY : maxTotalSizeMb * MIB;
+}

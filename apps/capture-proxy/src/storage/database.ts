@@ -15,16 +15,12 @@ export class DatabaseTooNewError extends Error {
 }
 
 const FILE_NAME = /^(\d{4})-[a-z0-9-]+\.sql$/u;
-
 /** Minimum unused space worth a VACUUM. */
 const MIN_VACUUM_BYTES = 67_108_864;
-
 /** The same on a tight disk. */
 const MIN_VACUUM_TIGHT_BYTES = 1_048_576;
-
 /** VACUUM copies the used pages in memory and blocks the thread. */
 const MAX_USED_BYTES = 16_777_216;
-
 export type SqlValue = null | number | bigint | string | Uint8Array;
 export type SqlRow = Record<string, SqlValue>;
 

@@ -29,24 +29,24 @@ import type {
   StoreEvents,
   StoreLimits,
 } from "./capture-store.ts";
+import {
+  type FrameListener,
+  type FrameQuery,
+  type StoredFrame,
+  STREAM_KINDS,
+  type StreamGroup,
+  type StreamGroupQuery,
+  type StreamKind,
+  type StreamQuery,
+  type StreamRecorder,
+  type StreamRow,
+  type StreamStats,
+  type StreamStore,
+} from "./streams/stream-store.ts";
 import { SessionImports } from "./import/session-imports.ts";
 import { readerOf, ReaderPool, type SessionScope } from "./read/reader-client.ts";
 import { shownSession } from "./sessions/session-table.ts";
 import { lockForThisProcess, refuseForeignFile, refuseLinkedFile, storePaths, type StorePaths } from "./store-files.ts";
-import { STREAM_KINDS } from "./streams/stream-message.ts";
-import type {
-  FrameListener,
-  FrameQuery,
-  StoredFrame,
-  StreamGroup,
-  StreamGroupQuery,
-  StreamKind,
-  StreamQuery,
-  StreamRecorder,
-  StreamRow,
-  StreamStats,
-  StreamStore,
-} from "./streams/stream-store.ts";
 import { snapshotOfExchange } from "./write/exchange-record.ts";
 import { WriterClient } from "./write/writer-client.ts";
 import type { SessionRecord, StoreChange } from "./write/writer-messages.ts";

@@ -27,7 +27,6 @@ export interface RowOptions {
 }
 
 const NO_LIMITS: StoreLimits = { maxRequests: 0, maxTotalSizeMb: null, maxBodyBytes: 20_971_520 };
-
 export const NEVER = new AbortController().signal;
 
 /** Opens the store of a directory for a test. */

@@ -17,12 +17,15 @@ import type { Database, SqlRow, SqlValue } from "../database.ts";
 import {
   entryOfRow,
   entryState,
+  milliseconds,
+  numberOrNull,
   parsed,
   shownEffect,
   storedFields,
   storedTls,
   urlOfRow,
 } from "../read/stored-entry.ts";
+import { textOf } from "../read/row-record.ts";
 import type { FoundEntry } from "../read/whole-entries.ts";
 import { readFilePart, type StoredBodies } from "../stored-bodies.ts";
 import {
@@ -33,11 +36,10 @@ import {
   FRAME_TYPES,
   STREAM_KINDS,
   STREAM_STATES,
-} from "../streams/stream-message.ts";
+} from "../streams/stream-store.ts";
 import { BODY_STATES, FLAG_PASSTHROUGH } from "../write/entry-record.ts";
 
 const CHUNK_CHARACTERS = 262_144;
-
 /** Larger bodies are truncated in a HAR, whose readers load whole documents; a native export is complete. */
 const HAR_BODY_BYTES = 67_108_864;
 
@@ -126,13 +128,10 @@ function harEntry(row: SqlRow, sessionId: string, { bodies, webSocketMessages }:
 
 /** The version written, and the only one read. */
 export const SESSION_FORMAT_VERSION = "1.0";
-
 /** Larger bodies go to `bodies` in parts, so that no reader or writer needs a whole one in memory. */
 export const MAX_EMBEDDED_BODY_BYTES = 4_194_304;
-
 /** A multiple of three: the concatenated base64 parts equal the base64 of the whole. */
 const PART_BYTES = 786_432;
-
 const SIDES = ["request", "response"] as const;
 
 /**
@@ -224,10 +223,6 @@ function nativeEntry(row: SqlRow, sessionId: string, { bodies }: ExportSource): 
   };
 }
 
-function milliseconds(value: unknown): number | null {
-  return value === null || value === undefined ? null : Number(value) / 1000;
-}
-
 /** `_weir.more`: facts of a stored entry that HAR cannot express. */
 interface HarExtras {
   readonly state: string;
@@ -317,8 +312,8 @@ function extrasOf(row: SqlRow, failure: Failure | null): HarExtras {
     scheme: String(row["scheme"]),
     path: String(row["path"]),
     port: Number(row["port"]),
-    durationUs: numberOf(row["duration_us"]),
-    ttfbUs: numberOf(row["ttfb_us"]),
+    durationUs: numberOrNull(row["duration_us"]),
+    ttfbUs: numberOrNull(row["ttfb_us"]),
     failure,
     tls: storedTls(row["tls"]),
     requestTrailers: parsed<string[]>(row["request_trailers"]),
@@ -374,24 +369,12 @@ function harTimings(row: SqlRow): HarExchangeTimings {
   };
 }
 
-function textOf(value: unknown): string | undefined {
-  return typeof value === "string" ? value : undefined;
-}
-
-function numberOf(value: unknown): number | null {
-  return value === null || value === undefined ? null : Number(value);
-}
-
 /** Frames read per page, which bounds memory. */
 const PAGE_FRAMES = 200;
-
 /** Limit of a connection's messages in a HAR, whose readers load whole documents; a native export is complete. */
 const HAR_BYTES = 67_108_864;
-
 const DROPPED = FRAME_EFFECTS.indexOf("dropped") + 1;
-
 const LAST_DATA_OPCODE = 2;
-
 const FIRST_CONTROL_OPCODE = 8;
 
 /**

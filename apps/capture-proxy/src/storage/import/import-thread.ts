@@ -1,6 +1,6 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { HarFormatError } from "@headworks/har";
-import type { FrameBatch, FrameTuple, StreamOpening, StreamProgress } from "../streams/stream-message.ts";
+import type { FrameBatch, FrameTuple, StreamOpening, StreamProgress } from "../streams/stream-store.ts";
 import { BatchMemory } from "../write/entry-record.ts";
 import { MemberError } from "./checked-members.ts";
 import { type DocumentReader, type DocumentTarget, harReader, sessionReader, TextFiles } from "./document-entries.ts";
@@ -18,7 +18,6 @@ import type { ImportedFrame, ImportedStream } from "./imported-stream.ts";
 import { DocumentError } from "./member-scanner.ts";
 
 const BATCH_FRAMES = 1024;
-
 const BATCH_BYTES = 4_194_304;
 
 /** Batches the streams and frames of an imported document. */

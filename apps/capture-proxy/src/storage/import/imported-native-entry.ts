@@ -29,7 +29,6 @@ import {
 } from "./imported-entry.ts";
 
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/u;
-
 /** Bytes as characters, without controls except tab. */
 const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/u;
 
@@ -137,7 +136,6 @@ export function base64Bytes(text: string): Uint8Array | undefined {
 }
 
 const MAX_STEPS = 1000;
-
 const VERSIONS: readonly HttpVersion[] = ["HTTP/1.0", "HTTP/1.1", "HTTP/2", "SOCKS5"];
 
 /** Reads `trace`, `original_request` and `original_response`. Throws `MemberError`. */
@@ -206,7 +204,6 @@ function bytesOf(message: ImportedMessage | null): Uint8Array | undefined {
 type FindBody = (member: MessageMember, entryId: string) => FoundBody | undefined;
 
 const SCHEMES = ["http", "https", "ws", "wss", "tcp"] as const;
-
 const SOURCES = ["upstream", "slice", "import"] as const;
 
 const NO_END: Failure = {
@@ -286,7 +283,6 @@ function microseconds(ms: number | null): number | null {
 
 /** Members of a native entry that have a body. */
 const MESSAGE_MEMBERS = ["request", "response", "original_request", "original_response"] as const;
-
 type MessageMember = (typeof MESSAGE_MEMBERS)[number];
 
 /** Large bodies of an entry, with notes about them. */

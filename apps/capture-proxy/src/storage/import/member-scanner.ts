@@ -312,7 +312,6 @@ function endsWithMember(json: readonly Uint8Array[], name: string): boolean {
 }
 
 const NOTHING = new Uint8Array(0);
-
 const QUOTATION_MARK = Uint8Array.of(QUOTE);
 
 /** Parses an element; strings taken out are `LargeText`s. Throws {@link DocumentError}. */

@@ -1,9 +1,8 @@
 import { rm } from "node:fs/promises";
 import { Worker } from "node:worker_threads";
 import type { ImportResult } from "@headworks/capture-contract";
-import type { CaptureStore, ImportOptions, StoreLimits } from "../capture-store.ts";
-import type { FrameBatch } from "../streams/stream-message.ts";
-import { beyondLimit, maxBytes } from "../write/retention.ts";
+import { beyondLimit, type CaptureStore, type ImportOptions, maxBytes, type StoreLimits } from "../capture-store.ts";
+import type { FrameBatch } from "../streams/stream-store.ts";
 import type { WriterClient } from "../write/writer-client.ts";
 import type { RecordBatch, SessionRecord } from "../write/writer-messages.ts";
 
@@ -22,10 +21,8 @@ export interface ImportSetup {
 
 /** File numbers reserved per import. */
 export const FILES_OF_AN_IMPORT = 1_000_000;
-
 /** Stream numbers reserved per import. */
 export const STREAMS_OF_AN_IMPORT = 1_000_000;
-
 /** Maximum reported sentences per import. */
 export const MAX_ERRORS = 100;
 
@@ -63,7 +60,6 @@ export type FromImport =
   | { readonly kind: "refused"; readonly message: string };
 
 const PROGRESS_MS = 100;
-
 /** Documents that need more heap fail their import, not the process. */
 const MAX_HEAP_MB = 2048;
 

@@ -147,9 +147,7 @@ export type FromReader =
 
 /** Requests beyond this per thread are rejected rather than delaying the others. */
 const MAX_PENDING_REQUESTS = 64;
-
 const RESTART_MS = 1000;
-
 /** Threads a request waits for, one second apart, until one starts. */
 const STARTS_PER_REQUEST = 4;
 

@@ -19,7 +19,6 @@ export const RECORD_COLUMNS =
 
 /** Columns of `head` used by predicates. */
 export const RECORD_HEAD_COLUMNS = "h.request_fields, h.response_fields";
-
 export type BodySource = Pick<StoredBodies, "read">;
 
 const NO_FIELDS: readonly string[] = [];
@@ -207,6 +206,6 @@ function numberOf(value: unknown): number | undefined {
   return value === null || value === undefined ? undefined : Number(value);
 }
 
-function textOf(value: unknown): string | undefined {
+export function textOf(value: unknown): string | undefined {
   return typeof value === "string" ? value : undefined;
 }

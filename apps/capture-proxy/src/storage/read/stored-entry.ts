@@ -222,15 +222,15 @@ function timingsOf(value: unknown): Timings {
   return { blocked, dns, connect, tls, send, wait, receive };
 }
 
-function milliseconds(value: unknown): number | null {
+export function milliseconds(value: unknown): number | null {
   return value === null || value === undefined ? null : Number(value) / 1000;
 }
 
-function numberOrNull(value: unknown): number | null {
+export function numberOrNull(value: unknown): number | null {
   return value === null || value === undefined ? null : Number(value);
 }
 
-function textOrNull(value: unknown): string | null {
+export function textOrNull(value: unknown): string | null {
   return typeof value === "string" ? value : null;
 }
 

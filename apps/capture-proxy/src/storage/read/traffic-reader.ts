@@ -44,24 +44,15 @@ class CursorError extends Error {
 }
 
 const SLICES = 60;
-
 const IS_ERROR = "(state = 2 OR COALESCE(status >= 400, FALSE))";
-
 const PATH = "(CASE instr(path, '?') WHEN 0 THEN path ELSE substr(path, 1, instr(path, '?') - 1) END)";
-
 const BARE_HOST = "(CASE WHEN instr(host, ':') > 0 THEN '[' || host || ']' ELSE host END)";
-
 const HOST_AND_PORT = `(${BARE_HOST} || ':' || port)`;
-
 const IS_DEFAULT_PORT = "((port = 443 AND scheme IN ('https', 'wss')) OR (port = 80 AND scheme IN ('http', 'ws')))";
-
 const HOST = `(CASE WHEN ${IS_DEFAULT_PORT} THEN ${BARE_HOST} ELSE ${HOST_AND_PORT} END)`;
-
 const MAX_NODES = 5000;
-
 /** Newest entries used for completion. */
 const RECENT_ENTRIES = 100_000;
-
 const RECENT_HEADS = 2000;
 
 const VALUE_COLUMNS: Readonly<Record<string, string>> = {

@@ -233,9 +233,7 @@ export class SeqSet {
 
 /** Maximum time before other requests run. */
 const TURN_MS = 15;
-
 const CHUNK_ROWS = 64;
-
 /** Entry numbers per text index query. */
 const WINDOW_ROWS = 4096;
 
@@ -556,13 +554,10 @@ function lowerBound(values: readonly number[], holds: (value: number) => boolean
 
 /** Cached sets for scrolling; least recently used are evicted. */
 const MAX_SETS = 16;
-
 /** Lifetime of a set that depends on the current time. */
 const TIMED_SET_MS = 1000;
-
 /** Above this size the sort order is reused for a while although entries arrived. */
 const LARGE_SET = 100_000;
-
 const LARGE_SET_MS = 2000;
 
 /** A condition on `entry` under the alias `e`. */

@@ -62,7 +62,6 @@ function anyOf(terms: readonly (RequiredText | undefined)[]): RequiredText | und
 }
 
 const ROWS_OF_SLICE = 32;
-
 const SLICES_OF_SEGMENT = SIGNATURE_ROWS / ROWS_OF_SLICE;
 
 /** Columns of a finished segment; its bits stay on disk. */
@@ -228,14 +227,10 @@ class SeqBits {
 
 /** Minimum columns of a segment: entries are never split across segments. */
 const COLUMNS_OF_SEGMENT = 512;
-
 /** Unindexed entries scanned, or removed entries, before the index is updated. */
 const MIN_UPDATE_ENTRIES = 4096;
-
 const NUMBERS_AT_ONCE = 4096;
-
 const ENTRIES_AT_ONCE = 16;
-
 const MARKED = "e.id || ' ' || e.request_body_stored || ' ' || e.response_body_stored";
 
 export interface TextIndexSetup {

@@ -1,19 +1,16 @@
 import type { Direction } from "@headworks/query-language";
 import type { Database, SqlRow, Statement } from "../database.ts";
-import { FLAG_FINAL, FRAME_DIRECTIONS, FRAME_TYPES, STREAM_KINDS } from "./stream-message.ts";
+import { FLAG_FINAL, FRAME_DIRECTIONS, FRAME_TYPES, STREAM_KINDS } from "./stream-store.ts";
 
 const WEBSOCKET = STREAM_KINDS.indexOf("websocket");
 const GRPC = STREAM_KINDS.indexOf("grpc");
 const TEXT = FRAME_TYPES.indexOf("text");
 const BINARY = FRAME_TYPES.indexOf("binary");
 const CONTINUATION = FRAME_TYPES.indexOf("continuation");
-
 /** Messages searched per connection, newest first; {@link MAX_SEARCHED_BYTES} bounds their bytes. */
 const MAX_SEARCHED_MESSAGES = 50_000;
 const MAX_SEARCHED_BYTES = 16_777_216;
-
 const NOTHING = Buffer.alloc(0);
-
 /** Forces the id index: SQLite would scan all streams of a kind, which may be as many as calls. */
 const OWN = "FROM stream s INDEXED BY stream_by_id WHERE s.id = e.id AND s.is_gone = 0";
 

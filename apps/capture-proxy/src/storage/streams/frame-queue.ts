@@ -6,22 +6,23 @@ import {
   FRAME_EFFECTS,
   FRAME_TYPES,
   type FrameBatch,
+  type FrameListener,
+  type FrameRecord,
   type FrameTuple,
   STATE_CLOSED,
   STREAM_KINDS,
   STREAM_STATES,
+  type StreamFacts,
+  type StreamKind,
   type StreamOpening,
   type StreamProgress,
-} from "./stream-message.ts";
-import type { FrameListener, FrameRecord, StreamFacts, StreamKind, StreamRecorder } from "./stream-store.ts";
+  type StreamRecorder,
+} from "./stream-store.ts";
 
 /** Maximum delay before a batch is sent, well within the promised 250 ms. */
 const BATCH_MS = 40;
-
 const BATCH_FRAMES = 2048;
-
 const BATCH_BYTES = 4_194_304;
-
 /** Estimated memory overhead of a queued frame. */
 const FRAME_BYTES = 96;
 

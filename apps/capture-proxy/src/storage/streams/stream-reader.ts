@@ -1,42 +1,36 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { type Database, openDatabase, type SqlRow, type SqlValue } from "../database.ts";
 import type { SessionNames } from "../read/reader-client.ts";
-import { parsed } from "../read/stored-entry.ts";
+import { numberOrNull, parsed, textOrNull } from "../read/stored-entry.ts";
 import { CancelledError, type Cancellation } from "../search/filtered-set.ts";
 import {
+  type AttributeCondition,
   FLAG_COMPRESSED,
   FLAG_FINAL,
   FRAME_DIRECTIONS,
   FRAME_EFFECTS,
   FRAME_TYPES,
+  type FrameQuery,
   STATE_CLOSED,
   STATE_CLOSING,
+  type StoredFrame,
   STREAM_KINDS,
   STREAM_STATES,
-} from "./stream-message.ts";
-import type {
-  AttributeCondition,
-  FrameQuery,
-  StoredFrame,
-  StreamGroup,
-  StreamGroupQuery,
-  StreamKind,
-  StreamQuery,
-  StreamRow,
-  StreamStats,
+  type StreamGroup,
+  type StreamGroupQuery,
+  type StreamKind,
+  type StreamQuery,
+  type StreamRow,
+  type StreamStats,
 } from "./stream-store.ts";
 
 /** Searched bytes of a frame, or of the joined frames of a message. */
 const SEARCHED_BYTES = 8_388_608;
-
 /** Maximum frames joined for a search. */
 const MAX_FRAMES = 10_000;
-
 const CONTINUATION = FRAME_TYPES.indexOf("continuation");
-
 /** Frame types allowed between the frames of a message (RFC 6455 section 5.4). */
 const CONTROL = ["ping", "pong", "close"].map((type) => FRAME_TYPES.findIndex((known) => known === type));
-
 /** Columns that a search needs. */
 const SEARCHED_COLUMNS = `f.stream, substr(f.payload, 1, ${SEARCHED_BYTES}) AS searched`;
 
@@ -336,16 +330,16 @@ function streamOfRow(row: SqlRow, sessions: SessionNames): StreamRow {
     url: String(row["url"]),
     host: String(row["host"]),
     path: String(row["path"]),
-    clientAddress: textOf(row["client_addr"]),
-    serverAddress: textOf(row["server_addr"]),
+    clientAddress: textOrNull(row["client_addr"]),
+    serverAddress: textOrNull(row["server_addr"]),
     requestFields: parsed<string[]>(row["request_fields"]) ?? [],
     responseFields: parsed<string[]>(row["response_fields"]) ?? null,
-    subprotocol: textOf(row["subprotocol"]),
-    closeCode: numberOf(row["close_code"]),
-    closeReason: textOf(row["close_reason"]),
+    subprotocol: textOrNull(row["subprotocol"]),
+    closeCode: numberOrNull(row["close_code"]),
+    closeReason: textOrNull(row["close_reason"]),
     attributes: parsed<Record<string, string>>(row["attributes"]) ?? {},
     createdMs: Number(row["created_ms"]),
-    closedMs: numberOf(row["closed_ms"]),
+    closedMs: numberOrNull(row["closed_ms"]),
     framesSent: Number(row["frames_sent"]),
     framesReceived: Number(row["frames_received"]),
     bytesSent: Number(row["bytes_sent"]),
@@ -366,8 +360,8 @@ function groupOfRow(row: SqlRow): StreamGroup {
     createdMs: Number(row["created_ms"]),
     lastMs: Number(row["last_ms"]),
     host: String(row["host"]),
-    clientAddress: textOf(row["client_addr"]),
-    serverAddress: textOf(row["server_addr"]),
+    clientAddress: textOrNull(row["client_addr"]),
+    serverAddress: textOrNull(row["server_addr"]),
   };
 }
 
@@ -387,19 +381,11 @@ function frameOfRow(row: SqlRow, payload: Uint8Array, original: Uint8Array | nul
     sizeBytes: Number(row["size"]),
     wireBytes: Number(row["wire_size"]),
     isCompressed: (flags & FLAG_COMPRESSED) !== 0,
-    mask: numberOf(row["mask"]),
+    mask: numberOrNull(row["mask"]),
     effect: FRAME_EFFECTS[Number(row["effect"]) - 1] ?? null,
     original,
     attributes: parsed<Record<string, string>>(row["attributes"]) ?? null,
   };
-}
-
-function textOf(value: SqlValue | undefined): string | null {
-  return typeof value === "string" ? value : null;
-}
-
-function numberOf(value: SqlValue | undefined): number | null {
-  return value === null || value === undefined ? null : Number(value);
 }
 
 /** SQL over the table `stream` as `s`, with its parameters. */

@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { temporaryDirectory } from "@headworks/testkit";
 import type { ImportOptions } from "../capture-store.ts";
+import type { FrameRecord, StoredFrame, StreamRow } from "./stream-store.ts";
 import { sampleFrame } from "../read/sample-exchange.ts";
 import { NEVER, openRig } from "../store-rig.ts";
 import type { StoreRig } from "../store-rig.ts";
-import type { FrameRecord, StoredFrame, StreamRow } from "./stream-store.ts";
 
 const OPTIONS: ImportOptions = {
   sessionName: undefined,

@@ -10,13 +10,10 @@ import type { RecordBatch } from "./writer-messages.ts";
 
 /** Codes of `entry.state`, in contract order. */
 export const ENTRY_STATES = ["pending", "complete", "failed", "closed"] as const;
-
 export type EntryStateCode = 0 | 1 | 2 | 3;
 
 export const FLAG_MODIFIED = 1;
-
 export const FLAG_PASSTHROUGH = 2;
-
 export const FLAG_SCRIPTED = 4;
 
 /** Order of the bits; append new kinds. */
@@ -45,7 +42,6 @@ export function kindsOfFlags(flags: number): RuleKind[] {
 
 /** Indexes are stored in `entry.*_body_state`. */
 export const BODY_STATES = ["none", "complete", "truncated", "not_stored"] as const;
-
 export const NOT_STORED = BODY_STATES.indexOf("not_stored");
 
 /** Column order: member names in every entry would double its size. */
@@ -78,7 +74,6 @@ export interface EffectRecord {
 
 /** Whether a running state of the entry was stored before; "maybe" if the writer thread ended meanwhile. */
 export const RECORDED_BEFORE = ["no", "yes", "maybe"] as const;
-
 export type RecordedBefore = (typeof RECORDED_BEFORE)[number];
 
 /** An entry as sent to the writer, a JSON array. */
@@ -154,15 +149,11 @@ function fieldsText({ fields, fieldLines }: FieldsOfMessage): string {
 }
 
 export const NO_BODY: BodyRecord = [0, 0, 0, 0, 0];
-
 const MAX_ENTRIES = 256;
-
 /** A batch is sent when it is full or the next entry does not fit. */
 export const BATCH_BYTES = 1_048_576;
-
 /** Length of an entry's text, little-endian, before the text. */
 const LENGTH_BYTES = 4;
-
 /** Upper bound of the UTF-8 bytes per UTF-16 code unit. */
 const CHARACTER_BYTES = 3;
 
@@ -298,9 +289,7 @@ interface IncomingEntry {
 }
 
 const EMPTY = new Uint8Array(0);
-
 const NEW = RECORDED_BEFORE.indexOf("no");
-
 const AGAIN = RECORDED_BEFORE.indexOf("yes");
 
 /** Bodies are views of the batch's memory. */

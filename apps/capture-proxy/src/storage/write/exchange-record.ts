@@ -335,7 +335,6 @@ export function resourceTypeOf(hints: ResourceHints): ResourceType {
 }
 
 const MEDIA_TYPES = new Map<string, ResourceType>();
-
 const MAX_MEDIA_TYPES = 1024;
 
 /**

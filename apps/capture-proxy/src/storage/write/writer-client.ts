@@ -1,14 +1,13 @@
 import type { Worker } from "node:worker_threads";
 import type { BodySpool } from "#exchange/body.ts";
 import type { ExchangeView } from "#exchange/exchange.ts";
-import type { StorageStatus, StoreLimits } from "../capture-store.ts";
+import { maxBytes, type StorageStatus, type StoreLimits } from "../capture-store.ts";
+import type { FrameBatch } from "../streams/stream-store.ts";
 import { DatabaseTooNewError, StorageError } from "../database.ts";
 import { encodeRecord, replacedBodies } from "./exchange-record.ts";
 import { BATCH_BYTES, BatchMemory, type RecordedBefore } from "./entry-record.ts";
 import { FrameQueue } from "../streams/frame-queue.ts";
-import type { FrameBatch } from "../streams/stream-message.ts";
 import { FileSpool } from "./body-spool.ts";
-import { maxBytes } from "./retention.ts";
 import { startWriterThread } from "./start-writer-thread.ts";
 import type {
   FromWriter,
@@ -64,7 +63,6 @@ class StoreProblem {
 
 /** Maximum delay of a batch that is not full; entries committed together share page writes. */
 const BATCH_MS = 20;
-
 /** Spare buffers kept: as many as are in flight while the writer keeps up. */
 const MAX_SPARE = 8;
 

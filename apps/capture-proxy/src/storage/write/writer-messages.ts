@@ -1,5 +1,5 @@
 import type { StoreLimits } from "../capture-store.ts";
-import type { FrameBatch } from "../streams/stream-message.ts";
+import type { FrameBatch } from "../streams/stream-store.ts";
 
 export interface SessionRecord {
   readonly number: number;

@@ -5,23 +5,18 @@ import { parentPort } from "node:worker_threads";
 import { storageErrorKind } from "@headworks/files";
 import { DatabaseTooNewError, storageErrorReason } from "../database.ts";
 import type { ChangeLog, SessionTable } from "../sessions/session-table.ts";
-import type { FrameBatch } from "../streams/stream-message.ts";
+import type { FrameBatch } from "../streams/stream-store.ts";
 import { TrafficWriter } from "./traffic-writer.ts";
 import type { FromWriter, RecordBatch, StoreChange, ToWriter, WriterCall, WriterSetup } from "./writer-messages.ts";
 
 /** Below this much free space a disk is tight. */
 const TIGHT_BYTES = 1_073_741_824;
-
 /** A tight disk counts as roomy again above this (hysteresis). */
 const ROOMY_BYTES = 1_342_177_280;
-
 const RESERVE_BYTES = 33_554_432;
-
 /** Maximum part of the free space that is reserved. */
 const SHARE_OF_FREE = 1 / 8;
-
 const PIECE_BYTES = 131_072;
-
 type FreeBytes = (path: string) => number;
 
 /**
@@ -105,10 +100,8 @@ function freeBytesAt(path: string): number {
 
 /** Delay of the retry after a failed commit. */
 const RETRY_MS = 1000;
-
 /** Maximum delay until commits are synced, well within the promised second. */
 const SYNC_MS = 500;
-
 /** Interval of free-space checks. */
 const CHECK_SPACE_MS = 10_000;
 
