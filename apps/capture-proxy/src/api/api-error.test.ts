@@ -4,7 +4,7 @@ import { ERRORS } from "@headworks/capture-contract";
 import type { ErrorCode } from "@headworks/capture-contract";
 import { ApiError, notFound, validationError } from "./api-error.ts";
 
-test("every code gives its own status and a sentence without a full stop", () => {
+test("every code has its own status and a sentence without a full stop", () => {
   for (const [code, { status, message }] of Object.entries(ERRORS)) {
     const error = new ApiError(code as ErrorCode);
     assert.equal(error.status, status);
@@ -13,7 +13,7 @@ test("every code gives its own status and a sentence without a full stop", () =>
   }
 });
 
-test("a missing thing is named, its id is not repeated to the caller", () => {
+test("the error of a missing thing names it but does not repeat the id", () => {
   assert.throws(
     () => notFound("block entry", "<script>"),
     (error) => {
@@ -25,7 +25,7 @@ test("a missing thing is named, its id is not repeated to the caller", () => {
   );
 });
 
-test("a validation error says the first field and carries all of them", () => {
+test("a validation error's message has the first field, and its details have all", () => {
   const details = [
     { path: "body/pattern", message: "is required" },
     { path: "query/limit", message: "must be <= 1000" },

@@ -7,7 +7,7 @@ import { compileEventFilter, textFrames } from "./event-client.ts";
 
 const NOW = Date.parse("2026-01-01T00:01:00.000Z");
 
-test("a filter decides by what a live row carries", () => {
+test("a filter uses the properties of live rows", () => {
   const table: readonly (readonly [SubscribeFilter, Partial<TrafficSnapshot>, boolean])[] = [
     [{ method: "GET" }, {}, true],
     [{ method: "post,put" }, {}, false],
@@ -51,7 +51,7 @@ const LONG_WHEN_WRITTEN: SubscribeFilter = {
   method: `${"a,".repeat(127)}a`,
 };
 
-test("a filter that live rows cannot decide is refused with the reason", () => {
+test("a filter that cannot be applied to live rows is refused with the reason", () => {
   const table: readonly (readonly [SubscribeFilter, RegExp])[] = [
     [{ q: "word" }, /no bodies/],
     [{ q: "body:secret" }, /no bodies/],
@@ -73,7 +73,7 @@ test("a filter that live rows cannot decide is refused with the reason", () => {
   }
 });
 
-test("frames of every length class are read back as they were written", () => {
+test("frames of every length class are parsed as they were written", () => {
   for (const length of [0, 1, 125, 126, 127, 65_535, 65_536, 100_000]) {
     const text = "x".repeat(length);
     const frames = textFrames([text]);
@@ -82,7 +82,7 @@ test("frames of every length class are read back as they were written", () => {
   }
 });
 
-test("any texts one after the other come out one by one", () => {
+test("any sequence of texts is parsed one by one", () => {
   fc.assert(
     fc.property(fc.array(fc.string({ unit: "grapheme", maxLength: 300 }), { minLength: 1, maxLength: 5 }), (texts) => {
       const frames = textFrames(texts);

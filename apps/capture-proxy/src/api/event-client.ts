@@ -242,7 +242,7 @@ export class EventClient {
 
   /** Delivers encoded frames of streams; `missed` more were dropped for all clients. */
   deliverFrames(bytes: Buffer, count: number, missed: number): void {
-    if (this.#unsentBytes() > BEHIND_BYTES) this.#isBehind = true;
+    if (this.webSocket.bufferedAmount > BEHIND_BYTES) this.#isBehind = true;
     if (this.#isBehind) {
       this.#missedFrames += count + missed;
       return;
@@ -273,7 +273,7 @@ export class EventClient {
   deliver(flush: Flush): void {
     if (!this.isSubscribed) return;
     if (this.#held !== undefined) return hold(this.#held, flush);
-    if (this.#unsentBytes() > BEHIND_BYTES) this.#isBehind = true;
+    if (this.webSocket.bufferedAmount > BEHIND_BYTES) this.#isBehind = true;
     if (this.#isBehind) {
       this.#missed += flush.events.length;
       return;
@@ -308,7 +308,7 @@ export class EventClient {
     for (const flush of held?.flushes ?? []) this.deliver(flush);
     if (held !== undefined && held.eventCount > MAX_HELD_EVENTS) {
       this.#missed += held.eventCount;
-      this.#isBehind ||= this.#unsentBytes() > BEHIND_BYTES;
+      this.#isBehind ||= this.webSocket.bufferedAmount > BEHIND_BYTES;
       if (!this.#isBehind) this.#startAgain();
     }
     const wanted = this.#wantedRows;
@@ -354,10 +354,6 @@ export class EventClient {
     }
     if (texts.length === 0) return EMPTY;
     return this.#parts.isBatched ? textFrames([`[${texts.join(",")}]`]) : textFrames(texts);
-  }
-
-  #unsentBytes(): number {
-    return this.webSocket.bufferedAmount;
   }
 
   #write(frames: Buffer): void {

@@ -21,7 +21,7 @@ const deleted = (...ids: string[]): TrafficEvent => ({ type: "Deleted", data: id
 const cleared: TrafficEvent = { type: "Cleared" };
 const count = (data: number): TrafficEvent => ({ type: "CountUpdate", data });
 
-test("a window comes down to one event for each entry, in order, with the latest row", () => {
+test("a flush has one event per entry, in order, with the latest row", () => {
   const table: readonly (readonly [string, readonly TrafficEvent[], readonly TrafficEvent[]])[] = [
     ["nothing", [], []],
     [
@@ -71,7 +71,7 @@ const STREAM = { id: "0193-stream", kind: "websocket" } as const;
 const frame = (text: string, change: Partial<FrameRecord> = {}): FrameRecord =>
   sampleFrame(text, { direction: "receive", wireBytes: Buffer.byteLength(text) + 2, ...change });
 
-test("frames reach those who subscribed to them, within a flush, and nobody else", async () => {
+test("frames reach only their subscribers, within one flush", async () => {
   await using api = await startApi();
   await using watching = await listen(api, ["frames"]);
   await using batched = await listen(api, ["frames", "changes"], "/ws?batch=1");
@@ -102,7 +102,7 @@ test("frames reach those who subscribed to them, within a flush, and nobody else
   assert.deepEqual(other.messages, []);
 });
 
-test("of a flood only so much is told at a time, and how much was left out", async () => {
+test("a flush has a maximum number of frames and reports the dropped ones", async () => {
   await using api = await startApi();
   await using watching = await listen(api, ["frames"]);
   for (let index = 1; index <= 4100; index += 1) api.events.frame(STREAM, index, frame(String(index)));
@@ -111,7 +111,7 @@ test("of a flood only so much is told at a time, and how much was left out", asy
   assert.deepEqual(watching.messages.at(-1), { type: "Resync", data: { missed: 100, channel: "frames" } });
 });
 
-test("who has left or asks for something else gets no more frames", async () => {
+test("clients that unsubscribe or disconnect get no more frames", async () => {
   await using api = await startApi();
   await using watching = await listen(api, ["frames"]);
   watching.webSocket.send(JSON.stringify({ type: "Subscribe", data: { channels: [] } }));

@@ -83,7 +83,7 @@ test("a client is greeted with its id and the latest rows, at both addresses", a
   }
 });
 
-test("events of a window reach every client, one frame each, or one frame in all for who asked for batches", async () => {
+test("the events of a flush reach every client as one frame each, or as one frame in batch mode", async () => {
   await using api = await startApi();
   await using plain = await new Listener(api).greeted();
   await using batched = await new Listener(api, "/ws?batch=1").greeted();
@@ -118,7 +118,7 @@ test("frames of every length class are read by a WebSocket client", async () => 
   }
 });
 
-test("deletions and clearing are told", async () => {
+test("deletions and clearing are reported", async () => {
   await using api = await startApi();
   await using client = await new Listener(api).greeted();
   api.events.traffic({ type: "Cleared" });
@@ -137,7 +137,7 @@ test("Ping gets Pong, also as bare text", async () => {
   assert.deepEqual(await client.next(), { type: "Pong" });
 });
 
-test("what is no message of the contract gets an Error that says what is wrong with it, and the connection stays", async () => {
+test("an invalid message gets an Error with the reason, and the connection stays open", async () => {
   await using api = await startApi();
   await using client = await new Listener(api).greeted();
   const table: readonly (readonly [sent: string | Buffer | object, sentence: string])[] = [
@@ -194,7 +194,7 @@ test("a filter is applied to events and rows, and one that needs more than rows 
   assert.deepEqual(client.messages, [{ type: "Pong" }], "the earlier filter stays");
 });
 
-test("a filter in the address holds from the first row and the first event on", async () => {
+test("a filter in the address applies from the first row and event on", async () => {
   const asked: TrafficFilter[] = [];
   await using api = await startApi({
     latestRows: async (_limit, filter) => {
@@ -213,7 +213,7 @@ test("a filter in the address holds from the first row and the first event on", 
   assert.deepEqual(await client.next(), traffic(added({ id: "post2", method: "POST" })));
 });
 
-test("an address with a filter that cannot be applied, or parameters that nobody knows, is refused as operations do", async () => {
+test("an address with an inapplicable filter or unknown parameters is refused like by operations", async () => {
   await using api = await startApi();
   const table: readonly (readonly [query: string, path: string | undefined, error: RegExp])[] = [
     ["q=body:x", undefined, /no bodies/],
@@ -235,7 +235,7 @@ test("an address with a filter that cannot be applied, or parameters that nobody
   }
 });
 
-test("an entry that stops matching when it completes is taken back", async () => {
+test("an entry that stops matching when it completes is removed", async () => {
   await using api = await startApi();
   await using client = await new Listener(api, "/ws?batch=1").greeted();
   client.send({ type: "Subscribe", data: { filter: { q: "state:pending" } } });
@@ -255,7 +255,7 @@ test("an entry that stops matching when it completes is taken back", async () =>
   ]);
 });
 
-test("first rows are the newest that the filter finds, and those still pending are taken back like others", async () => {
+test("the first rows are the newest matches, and pending ones are removed like others", async () => {
   await using directory = await temporaryDirectory();
   await using stored = await openRig(directory.path);
   await using api = await startApi({ latestRows: stored.store.latestRows.bind(stored.store) });
@@ -279,7 +279,7 @@ test("first rows are the newest that the filter finds, and those still pending a
   assert.deepEqual(await client.next(), traffic({ type: "Deleted", data: [pending.id] }));
 });
 
-test("rows of a filter that was given up while they were fetched are fetched again", async () => {
+test("if the filter changes while rows are fetched, they are fetched again", async () => {
   const responses = [Promise.withResolvers<TrafficSnapshot[]>(), Promise.withResolvers<TrafficSnapshot[]>()];
   const asked: TrafficFilter[] = [];
   await using api = await startApi({
@@ -296,7 +296,7 @@ test("rows of a filter that was given up while they were fetched are fetched aga
   assert.deepEqual(asked, [{}, { q: "method:POST" }]);
 });
 
-test("rows come however often their client subscribes to the same while they are fetched", async () => {
+test("rows are sent even if the client repeats its subscription while they are fetched", async () => {
   const { promise, resolve } = Promise.withResolvers<TrafficSnapshot[]>();
   const asked: TrafficFilter[] = [];
   await using api = await startApi({
@@ -312,7 +312,7 @@ test("rows come however often their client subscribes to the same while they are
   assert.deepEqual(asked, [{ q: "method:POST" }]);
 });
 
-test("of the events that wait for rows so many are kept and no more; who misses some is told how many, and starts again", async () => {
+test("a maximum number of events waits for rows; a client that misses some gets their number and starts again", async () => {
   const responses = [1, 2].map(() => Promise.withResolvers<TrafficSnapshot[]>());
   let asked = 0;
   await using api = await startApi({ latestRows: () => responses[asked++]?.promise ?? Promise.resolve([]) });
@@ -333,7 +333,7 @@ test("of the events that wait for rows so many are kept and no more; who misses 
   assert.deepEqual(client.messages.at(-1), traffic(added({ id: "kept 9999" })));
 });
 
-test("an unsubscribed client is told nothing until it subscribes again", async () => {
+test("an unsubscribed client receives nothing until it subscribes again", async () => {
   await using api = await startApi();
   await using client = await new Listener(api).greeted();
   client.send({ type: "Unsubscribe" });
@@ -349,7 +349,7 @@ test("an unsubscribed client is told nothing until it subscribes again", async (
   assert.deepEqual(client.messages, [{ type: "Pong" }, traffic(added({ id: "second" }))]);
 });
 
-test("rows asked for are given up to the limit, none for zero", async () => {
+test("requested rows are limited, and none are sent for zero", async () => {
   const limits: number[] = [];
   await using api = await startApi({
     latestRows: async (limit) => {
@@ -378,7 +378,7 @@ test("events that happen while the first rows are fetched come after them", asyn
   assert.deepEqual(await client.next(), traffic(added({ id: "early" })));
 });
 
-test("rows that cannot be read are an Error, and events go on", async () => {
+test("unreadable rows are an Error, and events continue", async () => {
   await using api = await startApi({ latestRows: () => Promise.reject(new Error("disk")) });
   await using client = new Listener(api);
   assert.equal((await client.next()).type, "Connected");
@@ -390,7 +390,7 @@ test("rows that cannot be read are an Error, and events go on", async () => {
   assert.deepEqual(await client.next(), traffic(added()));
 });
 
-test("rows are no longer searched for when their client has gone", async () => {
+test("the search for rows stops when the client disconnects", async () => {
   const search = Promise.withResolvers<TrafficSnapshot[]>();
   await using api = await startApi({
     latestRows: (_limit, _filter, signal) => {
@@ -404,7 +404,7 @@ test("rows are no longer searched for when their client has gone", async () => {
   await assert.rejects(search.promise, { name: "AbortError" });
 });
 
-test("other channels are for who asked for them", async () => {
+test("other channels require a subscription", async () => {
   await using api = await startApi();
   await using asked = await new Listener(api).greeted();
   await using other = await new Listener(api).greeted();
@@ -433,7 +433,7 @@ test("other channels are for who asked for them", async () => {
   assert.deepEqual(other.messages, [{ type: "Pong" }]);
 });
 
-test("a task that fails says why, but nothing that the API would hide, and one without a name gets one", async () => {
+test("a failed task reports the reason without hidden details, and one without an id gets one", async () => {
   await using api = await startApi();
   await using asked = await new Listener(api).greeted();
   asked.send({ type: "Subscribe", data: { channels: ["tasks"] } });
@@ -460,7 +460,7 @@ test("a task that fails says why, but nothing that the API would hide, and one w
   }
 });
 
-test("a client that does not read misses events, is told how many, and starts again; others miss nothing", async () => {
+test("a client that does not read misses events, gets their number and starts again; others miss nothing", async () => {
   await using api = await startApi({ latestRows: async () => [row({ id: "latest" })] });
   await using slow = await new Listener(api).greeted();
   await using quick = await new Listener(api).greeted();
@@ -498,7 +498,7 @@ test("a message over 64 KB ends the connection with the code for it", async () =
   await waitUntil(() => api.events.clientCount === 0);
 });
 
-test("a handshake is refused before the upgrade when it comes from elsewhere, is for elsewhere, or is one too many", async () => {
+test("a handshake from another site, to another path or above the limit is refused before the upgrade", async () => {
   await using api = await startApi({ maxClients: 1 });
   const table: readonly (readonly [string, ClientOptions, number, string])[] = [
     ["/ws", { origin: "https://evil.test" }, 403, "CROSS_SITE"],
@@ -528,7 +528,7 @@ test("a handshake is refused before the upgrade when it comes from elsewhere, is
   await own.settled();
 });
 
-test("offers of other protocols are ignored, and the request is answered as without them", async () => {
+test("offers of other protocols are ignored", async () => {
   await using api = await startApi();
   const expected: readonly (readonly [string, RegExp])[] = [
     ["/ws", /^HTTP\/1\.1 426 [\s\S]*BAD_REQUEST/],
@@ -543,7 +543,7 @@ test("offers of other protocols are ignored, and the request is answered as with
   }
 });
 
-test("a handshake that is wrong is refused like any other request", async () => {
+test("an invalid handshake is refused like any other request", async () => {
   await using api = await startApi();
   await using connection = await rawClient(api.port);
   await connection.write(
@@ -591,7 +591,7 @@ test("a connection reset in the middle of a handshake ends nothing else", async 
   assert.equal((await api.call("GET", "/api/docs")).status, 200);
 });
 
-test("a client that stops answering heartbeats is dropped, others stay", async () => {
+test("a client that stops responding to heartbeats is disconnected, others stay", async () => {
   await using api = await startApi();
   await using alive = await new Listener(api).greeted();
   await using connection = await rawClient(api.port);
@@ -608,7 +608,7 @@ test("a client that stops answering heartbeats is dropped, others stay", async (
   assert.equal(alive.closed, undefined);
 });
 
-test("stopping says goodbye", async () => {
+test("a stop closes connections with code 1001", async () => {
   const api = await startApi();
   const client = await new Listener(api).greeted();
   await api[Symbol.asyncDispose]();
@@ -616,7 +616,7 @@ test("stopping says goodbye", async () => {
   assert.deepEqual(client.closed, { code: 1001, reason: "The service is stopping" });
 });
 
-test("without listeners an event leaves nothing behind", async () => {
+test("without listeners, events are not queued", async () => {
   await using api = await startApi();
   const timers = api.clock.pendingTimers;
   for (let count = 0; count < 100; count += 1) api.events.traffic(added());

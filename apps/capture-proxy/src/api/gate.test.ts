@@ -25,7 +25,7 @@ function ask(change: Partial<GateRequest>): string {
   return decision.kind === "pass" ? "pass" : decision.code;
 }
 
-test("only names and addresses of this service are answered to, so that a rebound name reads nothing", () => {
+test("only names and addresses of this service are allowed, against DNS rebinding", () => {
   const table: readonly (readonly [string, string])[] = [
     ["127.0.0.1:3001", "pass"],
     ["127.0.0.1", "pass"],
@@ -61,14 +61,14 @@ test("only names and addresses of this service are answered to, so that a reboun
   assert.equal(ask({ target: "*", method: "OPTIONS" }), "BAD_REQUEST");
 });
 
-test("the address a connection was made to is ours, whichever interface it came in by", () => {
+test("the local address of a connection is ours on every interface", () => {
   assert.equal(ask({ hosts: ["192.168.1.9:3001"], localAddress: "192.168.1.9" }), "pass");
   assert.equal(ask({ hosts: ["192.168.1.9:3001"], localAddress: "::ffff:192.168.1.9" }), "pass");
   assert.equal(ask({ hosts: ["192.168.1.8:3001"], localAddress: "192.168.1.9" }), "HOST_NOT_ALLOWED");
   assert.equal(ask({ hosts: ["192.168.1.9:3001"], localAddress: undefined }), "HOST_NOT_ALLOWED");
 });
 
-test("pages of other sites read nothing and change nothing", () => {
+test("pages of other sites can neither read nor change anything", () => {
   const own = "http://127.0.0.1:3001";
   const table: readonly (readonly [string, Partial<GateRequest>, string])[] = [
     ["own page", { origin: own, secFetchSite: "same-origin" }, "pass"],
@@ -133,14 +133,14 @@ test("pages of other sites read nothing and change nothing", () => {
   for (const [what, change, expected] of table) assert.equal(ask(change), expected, what);
 });
 
-test("an API path is one in every spelling some layer could read as such", () => {
+test("an API path is recognized in every spelling that some layer may accept", () => {
   for (const path of ["/api", "/api/x", "//api/x", "/API/x", "/%61pi/x", "/api%2fx", "/ws", "/health", "/metrics"]) {
     assert.equal(isApiPath(path), true, path);
   }
   for (const path of ["/", "/apiary", "/traffic", "/sessions/api", "/wsx"]) assert.equal(isApiPath(path), false, path);
 });
 
-test("a scope covers what it names, and a star everything of its part", () => {
+test("a scope covers its resource and permission, and a star covers all of its part", () => {
   const table: readonly (readonly [Access, readonly string[] | undefined, string])[] = [
     ["public", undefined, "allowed"],
     ["traffic:read", undefined, "unauthenticated"],
@@ -160,7 +160,7 @@ test("a scope covers what it names, and a star everything of its part", () => {
   }
 });
 
-test("an API that others can reach needs authentication or an explicit word", () => {
+test("an API that others can reach needs authentication or an explicit option", () => {
   const table: readonly (readonly [string, boolean, boolean, boolean])[] = [
     ["127.0.0.1", false, false, true],
     ["127.1.2.3", false, false, true],

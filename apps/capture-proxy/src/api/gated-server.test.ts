@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { rawClient, startOrigin } from "@headworks/testkit";
 import { discardRest } from "./gated-server.ts";
 
-test("a client that sends on and on behind its answer is cut off", async () => {
+test("a client that keeps sending after its response is cut off", async () => {
   await using server = await startOrigin({
     handler: (request, response) => {
       response.writeHead(404, { "content-length": 2 });

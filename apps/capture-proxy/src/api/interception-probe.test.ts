@@ -68,7 +68,7 @@ test("a working interception passes every step", async () => {
   assert.match(steps[2]?.detail ?? "", /^TLSv1\.[23], issued by Weir CA/);
 });
 
-test("the first step that fails says why, and none follows it", async () => {
+test("the first failed step has the reason and is the last", async () => {
   const table: readonly (readonly [Parameters<typeof startProxy>[0], string, RegExp])[] = [
     [{ connectStatus: 403 }, "+-", /CONNECT with status 403/],
     [{ issuer: CertificateAuthority.create(), response: OK }, "++-", /certificate/i],
@@ -83,7 +83,7 @@ test("the first step that fails says why, and none follows it", async () => {
   }
 });
 
-test("nobody at the address is the first step's failure", async () => {
+test("an unreachable address fails the first step", async () => {
   const { address, server } = await startProxy({});
   server.close();
   await once(server, "close");

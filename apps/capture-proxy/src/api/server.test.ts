@@ -156,7 +156,7 @@ async function send(
 
 const JSON_TYPE = { "content-type": "application/json" };
 
-test("every answer that is no success has one shape, whatever went wrong", async () => {
+test("all error responses have one shape", async () => {
   await using api = await startThings();
   const table: readonly (readonly [
     string,
@@ -266,7 +266,7 @@ test("every answer that is no success has one shape, whatever went wrong", async
   }
 });
 
-test("the address for WebSocket clients names the protocol to change to", async () => {
+test("the address for WebSocket clients names the required protocol", async () => {
   await using api = await startThings();
   for (const path of ["/ws", "/api/ws"]) {
     const { headers } = await send(api.port, "GET", path);
@@ -281,7 +281,7 @@ test("a wrong method names the right ones", async () => {
   assert.equal((await send(api.port, "PUT", "/")).headers.allow, "GET, HEAD");
 });
 
-test("bytes that are no HTTP get the same shape and the connection ends", async () => {
+test("invalid HTTP gets the same shape, and the connection ends", async () => {
   await using api = await startThings();
   await using connection = await rawClient(api.port);
   await connection.write("NONSENSE\r\n\r\n");
@@ -293,7 +293,7 @@ test("bytes that are no HTTP get the same shape and the connection ends", async 
 
 const HANDSHAKE = "GET /ws HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: upgrade\r\n";
 
-test("requests that Node would refuse by itself get the same shape and fields", async () => {
+test("requests that Node would refuse get the same shape and fields", async () => {
   await using api = await startThings();
   const table: readonly (readonly [string, number, string])[] = [
     ["GET / HTTP/1.1\r\n", 421, "HOST_NOT_ALLOWED"],
@@ -332,7 +332,7 @@ test("requests that Node would refuse by itself get the same shape and fields", 
   }
 });
 
-test("a malformed request is answered behind the response to the one before it, and never in the middle of one", async () => {
+test("the response to a malformed request follows the one before it, never in its middle", async () => {
   await using api = await startThings();
   await using connection = await rawClient(api.port);
   await connection.write("GET /api/things HTTP/1.1\r\nHost: localhost\r\n\r\nBREW / HTTP/1.1\r\n\r\n");
@@ -340,7 +340,7 @@ test("a malformed request is answered behind the response to the one before it, 
   assert.deepEqual(statuses, [200, 400]);
 });
 
-test("a request is refused by its Host and by its origin before anything else looks at it", async () => {
+test("a request is refused by its Host and its origin before anything else", async () => {
   await using api = await startThings();
   for (const path of ["/api/things", "/", "/assets/x.js", "/api/docs", "/nothing", "/api/things/%zz"]) {
     const rebound = await send(api.port, "GET", path, { host: "evil.test" });
@@ -358,14 +358,14 @@ test("a request is refused by its Host and by its origin before anything else lo
   assert.equal(preflight.headers["access-control-allow-origin"], undefined);
 });
 
-test("names added to the settings are answered to at once", async () => {
+test("names added to the settings are allowed at once", async () => {
   await using api = await startThings();
   assert.equal((await send(api.port, "GET", "/api/things", { host: "weir.corp.test" })).status, 421);
   api.settings.patch({ allowed_api_hosts: ["weir.corp.test"] });
   assert.equal((await send(api.port, "GET", "/api/things", { host: "weir.corp.test" })).status, 200);
 });
 
-test("defaults are filled in, counts travel in fields, ready bytes go out as they are", async () => {
+test("defaults are filled in, counts are sent in fields, and serialized bytes are sent unchanged", async () => {
   await using api = await startThings();
   const { status, headers, json } = await api.call("GET", "/api/things");
   assert.equal(status, 200);
@@ -374,14 +374,14 @@ test("defaults are filled in, counts travel in fields, ready bytes go out as the
   assert.deepEqual(json, [{ limit: 100 }]);
 });
 
-test("a list is counted where its handler gives all there is and no number", async () => {
+test("a complete list without a count is counted", async () => {
   await using api = await startThings();
   const { headers, json } = await api.call("GET", "/api/things/all");
   assert.equal(headers.get("x-total-count"), "3");
   assert.deepEqual(json, [{}, {}, {}]);
 });
 
-test("an operation without a body accepts an empty object and gives an empty answer", async () => {
+test("an operation without a body accepts an empty object and has an empty response", async () => {
   await using api = await startThings();
   for (const body of [undefined, {}]) {
     const { status, json } = await api.call("POST", "/api/things/flip", body);
@@ -425,7 +425,7 @@ test("an upload of any size reaches the handler as a stream, JSON over the limit
   assert.match((await connection.readUntil("}")).toString(), /HTTP\/1\.1 413 [\s\S]*PAYLOAD_TOO_LARGE/);
 });
 
-test("a client that sends all of its body before it looks gets the answer that was made early", async () => {
+test("a client that sends its whole body before it reads gets an early response", async () => {
   await using api = await startThings();
   const body = Buffer.alloc(12 * 1024 * 1024, "x");
   const table: readonly (readonly [string, Record<string, string>, RegExp])[] = [
@@ -455,7 +455,7 @@ test("a client that goes away ends the stream it was reading and aborts the sign
   await waitUntil(() => seen.aborted && seen.streamEnded);
 });
 
-test("who may call is decided by the operation's access and the caller's scopes", async () => {
+test("the operation's access and the caller's scopes decide on a call", async () => {
   const identify = (headers: Readonly<Record<string, string | string[] | undefined>>): Principal | undefined => {
     const name = headers["x-test-caller"];
     if (name === "bad") throw new ApiError("INVALID_API_KEY");
@@ -481,7 +481,7 @@ test("who may call is decided by the operation's access and the caller's scopes"
   }
 });
 
-test("the UI's files are served with their rules of caching, its routes get its document, API paths never do", async () => {
+test("the UI's files have their cache rules, its routes get its document, and API paths never do", async () => {
   await using directory = await temporaryDirectory();
   mkdirSync(directory.file("assets"));
   writeFileSync(directory.file("index.html"), "<!doctype html><title>UI</title>");
@@ -511,7 +511,7 @@ test("the UI's files are served with their rules of caching, its routes get its 
   }
 });
 
-test("without a build the pages say how to make one, the API works", async () => {
+test("without a build, the page explains how to build, and the API works", async () => {
   await using api = await startThings();
   const { status, text } = await send(api.port, "GET", "/traffic");
   assert.equal(status, 200);
@@ -540,7 +540,7 @@ test("pages outside the contract may bring a content policy of their own", async
   assert.equal(headers["content-security-policy"], "default-src 'none'");
 });
 
-test("a store that fails is 503 with its own code, and the reason stays inside", async () => {
+test("a store failure is 503 with its own code, without the reason", async () => {
   await using api = await startThings({
     slices: ({ database }) => [
       {
@@ -557,7 +557,7 @@ test("a store that fails is 503 with its own code, and the reason stays inside",
   assert.deepEqual(json, { error: "The store does not respond", code: "CORE_DATABASE" });
 });
 
-test("what the store refuses by name has that refusal's code, and its sentence", async () => {
+test("errors of the store have the code of their name, and their message", async () => {
   let error = new Error("none");
   await using api = await startThings({
     slices: () => [
@@ -592,7 +592,7 @@ test("what the store refuses by name has that refusal's code, and its sentence",
   }
 });
 
-test("whatever is asked, the answer is HTTP with the agreed shape, and the service lives", async () => {
+test("any request gets a valid response with the agreed shape, and the service survives", async () => {
   await using api = await startThings();
   const token = fc.constantFrom(
     "/",
@@ -689,7 +689,7 @@ test("whatever is asked, the answer is HTTP with the agreed shape, and the servi
   assert.equal((await send(api.port, "GET", "/api/things")).status, 200);
 });
 
-test("a port that is taken is reported as such", async () => {
+test("a port in use is reported", async () => {
   await using api = await startThings();
   await using other = await startThings();
   const { createApiServer } = await import("./server.ts");
@@ -705,7 +705,7 @@ test("a port that is taken is reported as such", async () => {
   await server.close(0);
 });
 
-test("closing ends a request that never ends after the grace time", async () => {
+test("closing ends an endless request after the grace period", async () => {
   const api = await startThings();
   const connection = await rawClient(api.port);
   await connection.write("GET /api/things/slow/stream HTTP/1.1\r\nHost: localhost\r\n\r\n");

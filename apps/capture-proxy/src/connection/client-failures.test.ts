@@ -10,7 +10,7 @@ const failure: Failure = {
   message: 'h:80 <script>alert("x")</script> refused',
 };
 
-test("browsers get a page in which nothing of the message is markup", () => {
+test("browsers get a page with the message escaped", () => {
   const { status, fields, body } = failureResponse(failure, ["Accept", "text/html,application/json;q=0.9"]);
   assert.equal(status, 502);
   assert.equal(fields[fields.indexOf("Content-Type") + 1], "text/html; charset=utf-8");
@@ -18,7 +18,7 @@ test("browsers get a page in which nothing of the message is markup", () => {
   assert.doesNotMatch(body.toString(), /<script>/);
 });
 
-test("programs that ask for JSON get the same facts as JSON", () => {
+test("clients that prefer JSON get the same facts as JSON", () => {
   const { fields, body } = failureResponse(failure, ["accept", "application/problem+json"]);
   assert.equal(fields[fields.indexOf("Content-Type") + 1], "application/json");
   assert.deepEqual(JSON.parse(body.toString()), {

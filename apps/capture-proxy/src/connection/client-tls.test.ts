@@ -53,7 +53,7 @@ function rig(): {
   };
 }
 
-test("a client that hangs up at once, without a word, has refused, and it is told once", () => {
+test("a client that disconnects at once without sending bytes counts as a refusal, reported once", () => {
   const { told, open } = rig();
   const only = open("only");
   only.hangUp();
@@ -61,7 +61,7 @@ test("a client that hangs up at once, without a word, has refused, and it is tol
   assert.deepEqual(told, ["only"]);
 });
 
-test("neither a connection that was used nor one that was kept for a while is a refusal", () => {
+test("a used connection and one kept for a while are no refusals", () => {
   const { told, open, pass } = rig();
   const used = open("used");
   used.use();
@@ -84,7 +84,7 @@ test("an unused connection is no refusal while the client uses another one, or w
   assert.deepEqual(told, []);
 });
 
-test("what the client used before, and what others use, says nothing about a refusal", () => {
+test("earlier connections of the client and those of others do not affect the decision", () => {
   const { told, open, pass, waiting } = rig();
   const before = open("before");
   before.use();
@@ -96,7 +96,7 @@ test("what the client used before, and what others use, says nothing about a ref
   assert.equal(waiting.size, 0);
 });
 
-test("with another connection open, a second decides: it is used, or the client refused", () => {
+test("with another open connection, the decision waits a second for its use", () => {
   const { told, open, pass, waiting } = rig();
   const [early, later] = [open("early"), open("later")];
   early.close();
@@ -114,7 +114,7 @@ test("with another connection open, a second decides: it is used, or the client 
   assert.equal(waiting.size, 0);
 });
 
-test("who used a connection under the former CA may refuse the new one", () => {
+test("a client that trusted the former CA may refuse the new one", () => {
   const { told, open, renew } = rig();
   open("former").use();
   renew();
@@ -122,7 +122,7 @@ test("who used a connection under the former CA may refuse the new one", () => {
   assert.deepEqual(told, ["new"]);
 });
 
-test("of thousands of clients the last ones are known", () => {
+test("among thousands of clients, the most recent ones are remembered", () => {
   const { told, open } = rig();
   for (let client = 0; client < 2000; client += 1) open("", `client ${client}`).use();
   open("last", "client 1999").close();

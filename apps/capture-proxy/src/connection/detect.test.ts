@@ -31,12 +31,12 @@ function inTinyRecords(bytes: Buffer): Buffer {
   return Buffer.concat([...body].map((byte) => Buffer.from([0x16, 3, 1, 0, 1, byte])));
 }
 
-test("a real ClientHello gives its server name in lower case and its protocols", () => {
+test("a real ClientHello yields its server name in lower case and its protocols", () => {
   assert.deepEqual(readClientHello(hello), { serverName: "shop.example", protocols: ["h2", "http/1.1"] });
   assert.deepEqual(readClientHello(bareHello), { serverName: undefined, protocols: [] });
 });
 
-test("every beginning of a ClientHello asks for more, however it is cut into records", () => {
+test("every prefix of a ClientHello needs more bytes, however it is split into records", () => {
   for (const whole of [hello, inTinyRecords(hello)]) {
     for (let end = 0; end < whole.length; end += 1) {
       const { needsBytes } = readClientHello(whole.subarray(0, end)) as HelloBeginning;
@@ -46,7 +46,7 @@ test("every beginning of a ClientHello asks for more, however it is cut into rec
   }
 });
 
-test("a ClientHello that comes byte by byte in thousands of records is looked at a few dozen times", () => {
+test("a ClientHello that arrives byte by byte in thousands of records is parsed a few dozen times", () => {
   const whole = inTinyRecords(hello);
   let looks = 0;
   for (let end = 1; ; looks += 1) {
@@ -57,7 +57,7 @@ test("a ClientHello that comes byte by byte in thousands of records is looked at
   assert.ok(looks > 0 && looks < 60, `${looks} looks`);
 });
 
-test("damaged ClientHellos never throw and always end in one of the three answers", () => {
+test("damaged ClientHellos never throw and always have one of three results", () => {
   fc.assert(
     fc.property(fc.nat(hello.length - 1), fc.integer({ min: 0, max: 255 }), (at, byte) => {
       const damaged = Buffer.from(hello);
@@ -68,7 +68,7 @@ test("damaged ClientHellos never throw and always end in one of the three answer
   );
 });
 
-test("a name that no host can have is not taken over", () => {
+test("an invalid host name is ignored", () => {
   for (const name of ["Shop\0Example", "Shop..xample", ".hop.Example", "Shop.Examp..", "*hop.Example"]) {
     const odd = Buffer.from(hello.toString("latin1").replace("Shop.Example", name), "latin1");
     assert.deepEqual(readClientHello(odd), { serverName: undefined, protocols: ["h2", "http/1.1"] }, name);
@@ -94,7 +94,7 @@ for (const [name, bytes, protocol] of CASES) {
   });
 }
 
-test("what is decided on the first bytes is not decided differently on more of them", () => {
+test("more bytes do not change a decision", () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 64 }), (bytes) => {
       const whole = Buffer.from(bytes);

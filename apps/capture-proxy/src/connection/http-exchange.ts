@@ -149,9 +149,8 @@ export abstract class LiveExchange implements Exchange {
     this.services.pipeline.started(this);
   }
 
-  /** Returns false if the exchange was already settled. */
-  protected settle(state: ExchangeState): boolean {
-    if (this.#isFinished) return false;
+  protected settle(state: ExchangeState): void {
+    if (this.#isFinished) return;
     this.#isFinished = true;
     this.moments.ended = performance.now();
     this.state = state;
@@ -160,7 +159,6 @@ export abstract class LiveExchange implements Exchange {
     this.services.gauges.activeExchanges -= 1;
     this.services.pipeline.finished(this);
     if (this.services.log.isLevelEnabled("debug")) this.#log();
-    return true;
   }
 
   #log(): void {
@@ -459,7 +457,11 @@ export class HttpExchange extends LiveExchange implements ResponseHandler {
     const ready = this.#lease.ready(plan, request, this);
     if (ready) return this.#send(ready, request);
     this.#lease.open(plan, request, this, {
-      connected: (origin) => this.#connected(origin, request),
+      connected: (origin) => {
+        this.#send(origin, request);
+        origin.flush();
+        this.#client.releaseReading();
+      },
       failed: (failure) => this.fail(failure),
     });
   }
@@ -498,12 +500,6 @@ export class HttpExchange extends LiveExchange implements ResponseHandler {
   #pathAsSent(sentPath: string): string {
     const { path } = this.request;
     return asciiTarget(sentPath) === path ? sentPath : path;
-  }
-
-  #connected(origin: Origin, request: OriginRequest): void {
-    this.#send(origin, request);
-    origin.flush();
-    this.#client.releaseReading();
   }
 
   #send(origin: Origin, request: OriginRequest): void {
@@ -633,7 +629,9 @@ export class HttpExchange extends LiveExchange implements ResponseHandler {
 
   #endResponse(): void {
     this.#responseSender.end(this.response?.trailers);
-    this.#finish(this.#failure === undefined ? COMPLETED : { step: "failed", failure: this.#failure });
+    this.#end(this.#failure === undefined ? COMPLETED : { step: "failed", failure: this.#failure });
+    this.#client.flush();
+    this.#client.exchangeEnded();
   }
 
   onClientDrain(): void {
@@ -679,12 +677,6 @@ export class HttpExchange extends LiveExchange implements ResponseHandler {
     }
     this.#end({ step: "failed", failure });
     this.#client.exchangeBroken(failure);
-  }
-
-  #finish(state: ExchangeState): void {
-    this.#end(state);
-    this.#client.flush();
-    this.#client.exchangeEnded();
   }
 
   #end(state: ExchangeState): void {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { HeldBody } from "./message-sender.ts";
 
-test("everybody who waits for a body is told, each by its own limit", async () => {
+test("all waiters for a body are resolved, each with its own limit", async () => {
   const body = new HeldBody({ kind: "chunked" }, false);
   let wanted = 0;
   const onWanted = (): void => void (wanted += 1);

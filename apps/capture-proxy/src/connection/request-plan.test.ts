@@ -18,10 +18,10 @@ const GOOD: readonly [string, object][] = [
   ],
 ];
 for (const [target, expected] of GOOD) {
-  test(`the target ${target} is taken apart`, () => assert.deepEqual(parseAbsoluteTarget(target, "GET"), expected));
+  test(`the target ${target} is parsed`, () => assert.deepEqual(parseAbsoluteTarget(target, "GET"), expected));
 }
 
-test("OPTIONS without a path asks about the whole server", () => {
+test("OPTIONS without a path addresses the whole server", () => {
   const target = parseAbsoluteTarget("http://a.example", "OPTIONS");
   assert.equal(typeof target === "object" && target.path, "*");
 });
@@ -43,7 +43,7 @@ for (const target of [
   });
 }
 
-test("CONNECT takes a host and a port, nothing less", () => {
+test("CONNECT requires a host and a port", () => {
   assert.deepEqual(parseConnectTarget("A.Example:443"), { host: "a.example", port: 443 });
   assert.deepEqual(parseConnectTarget("[::1]:443"), { host: "::1", port: 443 });
   for (const bad of ["a.example", "a.example:", ":443", "a.example:0", "::1:443", "u@a.example:443"]) {
@@ -65,12 +65,12 @@ const SHOWN: readonly [target: string, shown: object | undefined][] = [
   ["http://a b/", undefined],
 ];
 for (const [target, shown] of SHOWN) {
-  test(`an entry shows of the refused target ${target} what it names`, () => {
+  test(`the entry of the refused target ${target} shows its parts`, () => {
     assert.deepEqual(shownTarget(target), shown);
   });
 }
 
-test("a refused target as long as a head can be is read in linear time", () => {
+test("a refused target of maximum length is parsed in linear time", () => {
   const targets = [":", "a:", "@", "a.", "http://", "a#?/"].map((piece) => piece.repeat(65_536 / piece.length));
   const spentMs = processorMs(() => targets.forEach((target) => shownTarget(target)));
   assert.ok(spentMs < 500, `${spentMs} ms`);

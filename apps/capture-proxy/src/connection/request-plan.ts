@@ -308,11 +308,7 @@ function ownPage(request: RequestMessage, services: ProxyServices, secure: boole
 }
 
 function refused(message: string): PlannedRequest & { kind: "refused" } {
-  return {
-    kind: "refused",
-    status: 400,
-    failure: { stage: "client-read", side: "client", code: "CLIENT_PROTOCOL", message },
-  };
+  return { kind: "refused", status: 400, failure: invalidRequest(message) };
 }
 
 /** Recorded under the target's URL if that can be determined and is not ours. */

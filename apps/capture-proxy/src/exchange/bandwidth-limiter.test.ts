@@ -38,7 +38,7 @@ function endless(line: BandwidthLimiter): Sink {
 
 const RATES = [20_000, 50_000, 180_000, 1_000_000, 10_000_000, 100_000_000];
 for (const rate of RATES) {
-  test(`a flow gets ${rate} bytes in a second, from the first second on`, async () => {
+  test(`a stream gets ${rate} bytes per second, from the first second on`, async () => {
     const clock = new FakeClock();
     const line = new BandwidthLimiter(clock);
     line.setRate(rate);
@@ -54,7 +54,7 @@ for (const rate of RATES) {
   });
 }
 
-test("timers that come late lose nothing, as long as the process is not stuck", async () => {
+test("late timers lose no bandwidth unless the process is blocked", async () => {
   const clock = new FakeClock();
   const late = {
     monotonic: () => clock.monotonic(),
@@ -67,7 +67,7 @@ test("timers that come late lose nothing, as long as the process is not stuck", 
   assert.ok(Math.abs(only.receivedBytes / 5_000_000 - 1) < 0.03, String(only.receivedBytes));
 });
 
-test("time in which nobody had anything to send is not made up for", async () => {
+test("idle time does not accumulate credit", async () => {
   const clock = new FakeClock();
   const late = {
     monotonic: () => clock.monotonic(),
@@ -87,7 +87,7 @@ test("time in which nobody had anything to send is not made up for", async () =>
   assert.ok(second.receivedBytes <= 312_000, String(second.receivedBytes));
 });
 
-test("many flows share a line evenly, and one that comes later gets its share at once", async () => {
+test("many streams share a limiter evenly, and a new one gets its share at once", async () => {
   const clock = new FakeClock();
   const line = new BandwidthLimiter(clock);
   line.setRate(1_000_000);
@@ -116,7 +116,7 @@ test("a short transfer beside a long one takes little longer than its share", as
   assert.ok(long.receivedBytes > 100_000);
 });
 
-test("bytes come in their order and whole", async () => {
+test("all bytes arrive in order", async () => {
   const clock = new FakeClock();
   const line = new BandwidthLimiter(clock);
   line.setRate(10_000);
@@ -130,7 +130,7 @@ test("bytes come in their order and whole", async () => {
   assert.equal(clock.pendingTimers, 0);
 });
 
-test("a receiver that is full holds up nobody but itself, and goes on where it was", async () => {
+test("backpressure of one receiver does not block others, and it continues where it stopped", async () => {
   const clock = new FakeClock();
   const line = new BandwidthLimiter(clock);
   line.setRate(100_000);
@@ -147,7 +147,7 @@ test("a receiver that is full holds up nobody but itself, and goes on where it w
   assert.ok(Math.abs((stuck.receivedBytes - stuckBytes) / 50_000 - 1) < 0.1, String(stuck.receivedBytes));
 });
 
-test("a rate that is changed holds at once, and no rate lets everything pass", async () => {
+test("a changed rate applies at once, and no rate removes the limit", async () => {
   const clock = new FakeClock();
   const line = new BandwidthLimiter(clock);
   line.setRate(10_000);
@@ -170,7 +170,7 @@ test("a rate that is changed holds at once, and no rate lets everything pass", a
   assert.equal(clock.pendingTimers, 0);
 });
 
-test("what is sent beside the flows takes its part of the bandwidth", async () => {
+test("bytes sent outside the streams consume bandwidth", async () => {
   const clock = new FakeClock();
   const line = new BandwidthLimiter(clock);
   line.setRate(10_000);
@@ -184,7 +184,7 @@ test("what is sent beside the flows takes its part of the bandwidth", async () =
   assert.equal(line.carriedBytes, 6000);
 });
 
-test("a closed flow delivers nothing more and leaves its turn to others", async () => {
+test("a closed stream delivers nothing more and yields its turn", async () => {
   const clock = new FakeClock();
   const line = new BandwidthLimiter(clock);
   line.setRate(10_000);
@@ -196,7 +196,7 @@ test("a closed flow delivers nothing more and leaves its turn to others", async 
   assert.ok(Math.abs(other.receivedBytes / 10_000 - 1) < 0.05, String(other.receivedBytes));
 });
 
-test("whatever comes and however receivers behave, every byte arrives in order, and never more than the rate allows", async () => {
+test("for all inputs and receivers, every byte arrives in order, and never faster than the rate", async () => {
   const step = fc.oneof(
     fc.record({ kind: fc.constant("add" as const), flow: fc.nat(2), bytes: fc.integer({ min: 1, max: 3000 }) }),
     fc.record({ kind: fc.constant("wait" as const), ms: fc.integer({ min: 1, max: 60 }) }),

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { BodyCapture, INLINE_BODY_BYTES } from "./body.ts";
-import type { BodySpool, BodyWatcher } from "./body.ts";
+import fc from "fast-check";
+import { BodyCapture, type BodySpool, type BodyWatcher, INLINE_BODY_BYTES, KeptPieces } from "./body.ts";
 
 function spool(
   options: { refuseOpen?: boolean; writes?: number } = {},
@@ -29,7 +29,7 @@ function spool(
 
 const half = Buffer.alloc(INLINE_BODY_BYTES / 2 + 1, 1);
 
-test("a small body stays in memory, whole", () => {
+test("a small body stays in memory completely", () => {
   const body = new BodyCapture(100, spool());
   body.add(Buffer.from("ab"));
   body.add(Buffer.from("cd"));
@@ -37,14 +37,14 @@ test("a small body stays in memory, whole", () => {
   assert.equal(body.state, "complete");
 });
 
-test("no byte is none, and a body without a spool is counted but not stored", () => {
+test("an empty body has state none, and a body without a spool is counted but not stored", () => {
   assert.equal(new BodyCapture(10, spool()).state, "none");
   const counted = new BodyCapture(10, undefined);
   counted.add(Buffer.alloc(5));
   assert.deepEqual([counted.state, counted.sizeBytes, counted.storedBytes], ["not_stored", 5, 0]);
 });
 
-test("what exceeds the limit is counted and marked as truncated", () => {
+test("bytes beyond the limit are counted, and the body is marked as truncated", () => {
   const body = new BodyCapture(3, spool());
   body.add(Buffer.from("abcd"));
   body.add(Buffer.from("ef"));
@@ -67,7 +67,7 @@ for (const [name, options] of [
   ["cannot take another body", { refuseOpen: true }],
   ["falls behind", { writes: 2 }],
 ] as const) {
-  test(`when the spool ${name}, the body is given up and only counted`, () => {
+  test(`if the spool ${name}, the body is dropped and only counted`, () => {
     const target = spool(options);
     const body = new BodyCapture(10_000_000, target);
     for (let count = 0; count < 5; count += 1) body.add(half);
@@ -88,7 +88,7 @@ function watcher(): BodyWatcher & { readonly seen: string[] } {
   };
 }
 
-test("watchers see every piece as it comes, and the end once, whether the body is stored, cut or only counted", () => {
+test("watchers receive every piece at once and one end, whether the body is stored, truncated or only counted", () => {
   for (const body of [new BodyCapture(100, spool()), new BodyCapture(3, spool()), new BodyCapture(100, undefined)]) {
     const [first, second] = [watcher(), watcher()];
     body.watch(first);
@@ -102,7 +102,7 @@ test("watchers see every piece as it comes, and the end once, whether the body i
   }
 });
 
-test("a body that storage gives up is watched to its end", () => {
+test("a body dropped by the store is watched to its end", () => {
   const body = new BodyCapture(10_000_000, spool({ refuseOpen: true }));
   const seen: number[] = [];
   body.watch({ piece: (bytes) => void seen.push(bytes.length), end: () => void seen.push(0) });
@@ -112,7 +112,7 @@ test("a body that storage gives up is watched to its end", () => {
   assert.deepEqual(seen, [half.length, half.length, half.length, 0]);
 });
 
-test("a watcher that throws is told once and left out; the body and the other watchers go on", () => {
+test("a watcher that throws is notified once and removed; the body and the other watchers continue", () => {
   const body = new BodyCapture(100, spool());
   const faults: unknown[] = [];
   const other = watcher();
@@ -135,7 +135,7 @@ test("a watcher that throws is told once and left out; the body and the other wa
   assert.equal(Buffer.concat([...body.pieces]).toString(), "abcd");
 });
 
-test("who watches a body that is replaced sees the new one, or an end where it cannot know", () => {
+test("watchers of a replaced body continue with the new one, or end if they do not support it", () => {
   const old = new BodyCapture(100, spool());
   const knowing = watcher();
   const seen: string[] = [];
@@ -151,3 +151,49 @@ test("who watches a body that is replaced sees the new one, or an end where it c
   assert.deepEqual(knowing.seen, ["old", "replaced", "new", "end"]);
   assert.deepEqual(seen, ["old", "end"]);
 });
+
+const SHEET_BYTES = 65_536;
+
+/** A slice of shared memory. */
+function cut(sizeBytes: number, value: number): Buffer {
+  const start = (SHEET_BYTES - sizeBytes) >> 1;
+  return Buffer.alloc(SHEET_BYTES, value).subarray(start, start + sizeBytes);
+}
+
+test("all pieces are kept, in order and byte for byte", () => {
+  const sizes = fc.oneof(fc.integer({ min: 1, max: 300 }), fc.integer({ min: 1, max: 20_000 }));
+  fc.assert(
+    fc.property(fc.array(sizes, { maxLength: 60 }), (each) => {
+      const kept = new KeptPieces();
+      const given = each.map((sizeBytes, index) => cut(sizeBytes, index));
+      for (const [index, piece] of given.entries()) {
+        kept.add(piece);
+        assert.ok(Buffer.concat([...kept.list]).equals(Buffer.concat(given.slice(0, index + 1))));
+      }
+      assert.ok(Buffer.concat([...kept.take()]).equals(Buffer.concat(given)));
+      assert.deepEqual(kept.list, []);
+    }),
+  );
+});
+
+test("a body in one piece is not copied", () => {
+  const kept = new KeptPieces();
+  const piece = cut(100, 1);
+  kept.add(piece);
+  assert.deepEqual([kept.list.length, kept.list[0]?.buffer], [1, piece.buffer]);
+});
+
+for (const sizeBytes of [1, 100, 3000, 8191, 8192, 16_000]) {
+  test(`pieces of ${sizeBytes} bytes pin little additional memory`, () => {
+    const kept = new KeptPieces();
+    let addedBytes = 0;
+    for (let at = 0; at < 10_000 && addedBytes < 200_000; at += 1) {
+      kept.add(cut(sizeBytes, at));
+      addedBytes += sizeBytes;
+    }
+    const memories = new Set(kept.list.map(({ buffer }) => buffer));
+    let heldBytes = 0;
+    for (const { byteLength } of memories) heldBytes += byteLength;
+    assert.ok(heldBytes <= 8 * addedBytes + SHEET_BYTES, `${heldBytes} bytes for ${addedBytes}`);
+  });
+}

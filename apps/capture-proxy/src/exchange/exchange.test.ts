@@ -70,6 +70,6 @@ const STATUSES: readonly [FailureCode, number][] = [
   ["SHUTDOWN", 503],
 ];
 for (const [code, status] of STATUSES) {
-  test(`${code} is answered with ${status}`, () =>
+  test(`${code} has status ${status}`, () =>
     assert.equal(failureStatus({ stage: "connect", side: "upstream", code, message: "" }), status));
 }

@@ -12,7 +12,7 @@ function pipeline(interceptors: Interceptor[], faults: string[] = [], failClosed
   return new Pipeline(interceptors, [], new Set(failClosed), (slice, phase) => faults.push(`${slice} ${phase}`));
 }
 
-test("nobody in a phase means continue, without a promise", () => {
+test("an empty phase continues without a promise", () => {
   assert.equal(pipeline([]).requestHead(exchange), CONTINUE);
 });
 
@@ -29,7 +29,7 @@ test("the first verdict that is not continue ends the phase", () => {
   assert.deepEqual(seen, ["a", "b"]);
 });
 
-test("the order is the same when some take their time", async () => {
+test("asynchronous interceptors keep the order", async () => {
   const seen: string[] = [];
   const step = (name: string, slow: boolean): Interceptor => ({
     name: name as "blocklist",
@@ -52,7 +52,7 @@ for (const [how, fail] of [
   ],
   ["rejects", () => Promise.reject(new Error("defect"))],
 ] as const) {
-  test(`an interceptor that ${how} is reported and passed over, unless it fails closed`, async () => {
+  test(`an interceptor that ${how} is reported and skipped, unless it fails closed`, async () => {
     const faults: string[] = [];
     const step: Interceptor = { name: "blocklist", onRequestHead: fail };
     assert.equal((await pipeline([step], faults).requestHead(exchange)).kind, "continue");
@@ -61,7 +61,7 @@ for (const [how, fail] of [
   });
 }
 
-test("an observer that throws keeps nobody else from learning", () => {
+test("an observer that throws does not affect the others", () => {
   const faults: string[] = [];
   let told = 0;
   const observers = [

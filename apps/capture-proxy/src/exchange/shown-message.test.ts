@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { bodyText, fieldPairs, joinedFields, shownRequest, shownResponse } from "./shown-message.ts";
 
-test("bytes can be had back from the text of a body, whatever they are", () => {
+test("the text of a body can be converted back to any bytes", () => {
   const back = (text: string): Buffer =>
     text.startsWith("base64:") ? Buffer.from(text.slice(7), "base64") : Buffer.from(text, "utf8");
   const bodies = fc.oneof(
@@ -19,7 +19,7 @@ test("bytes can be had back from the text of a body, whatever they are", () => {
   assert.deepEqual(bodyText(undefined), { body: null, body_encoding: null });
 });
 
-test("fields that come several times are joined under the first spelling, cookies by lines", () => {
+test("repeated fields are joined under the first spelling, cookies by lines", () => {
   const fields = ["Accept", "a", "set-cookie", "x=1", "ACCEPT", "b", "Set-Cookie", "y=2, z"];
   assert.deepEqual(joinedFields(fields), { Accept: "a, b", "set-cookie": "x=1\ny=2, z" });
   assert.deepEqual(fieldPairs(fields)[2], ["ACCEPT", "b"]);

@@ -38,7 +38,7 @@ const all = (cache: NameCache, name: string): Promise<LookupAddress[]> =>
     cache.lookup(name, { all: true }, (error, found) => (error ? reject(error) : resolve(found as LookupAddress[])));
   });
 
-test("what is asked at once is asked of the system once, and again only after two seconds", async () => {
+test("concurrent lookups use the system's resolver once, and again only after two seconds", async () => {
   const state = rig();
   const both = Promise.all([all(state.cache, "a.test"), all(state.cache, "a.test")]);
   state.response(null, ADDRESSES);
@@ -53,7 +53,7 @@ test("what is asked at once is asked of the system once, and again only after tw
   assert.deepEqual(state.asked, ["a.test", "a.test"]);
 });
 
-test("a caller that wants one address gets the first", async () => {
+test("a caller that requests one address gets the first", async () => {
   const state = rig();
   const one = new Promise((resolve) => {
     state.cache.lookup("a.test", { family: 0 }, (_error, address, family) => resolve([address, family]));
@@ -62,7 +62,7 @@ test("a caller that wants one address gets the first", async () => {
   assert.deepEqual(await one, ["192.0.2.1", 4]);
 });
 
-test("a failure reaches everybody who waits and nobody who comes later", async () => {
+test("a failure reaches all waiting callers and is not cached", async () => {
   const state = rig();
   const failed = assert.rejects(all(state.cache, "a.test"), { code: "ENOTFOUND" });
   state.response(Object.assign(new Error("no"), { code: "ENOTFOUND" }));
@@ -72,7 +72,7 @@ test("a failure reaches everybody who waits and nobody who comes later", async (
   assert.deepEqual(await later, ADDRESSES);
 });
 
-test("names are kept up to a bound, oldest out first", async () => {
+test("the cache has a maximum size and evicts the oldest name", async () => {
   const state = rig();
   for (let index = 0; index <= 1000; index += 1) {
     const found = all(state.cache, `n${index}.test`);

@@ -160,6 +160,15 @@ abstract class Attempt {
     this.#timer = setTimeout(() => this.fail(this.late(request.timeoutMs)), request.timeoutMs);
   }
 
+  protected get serverName(): string {
+    return this.request.destination.serverName ?? this.request.destination.host;
+  }
+
+  /** For messages. */
+  protected get hostPort(): string {
+    return hostPortText(this.request.destination.host, this.request.destination.port);
+  }
+
   /** The failure for a timeout. */
   protected abstract late(timeoutMs: number): Failure;
   /** Removes the attempt's listeners from its sockets. */
@@ -206,22 +215,13 @@ export class DirectAttempt extends Attempt {
     const nowMs = performance.now();
     if (isIP(host) === 0) moments.resolveStarted = nowMs;
     else moments.connectStarted = nowMs;
-    const serverName = this.#serverName();
+    const serverName = this.serverName;
     this.#socket = secure ? openTls({ host, port, serverName, offered, trust }) : openTcp(destination);
     this.#socket.on("lookup", this.#onLookup);
     this.#socket.on("connect", this.#onConnect);
     if (secure) this.#socket.on("secureConnect", this.#onReady);
     this.#socket.on("error", this.#onError);
     this.#socket.on("close", this.#onClose);
-  }
-
-  #serverName(): string {
-    return this.request.destination.serverName ?? this.request.destination.host;
-  }
-
-  /** For messages. */
-  #hostPort(): string {
-    return hostPortText(this.request.destination.host, this.request.destination.port);
   }
 
   readonly #onLookup = (): void => {
@@ -238,7 +238,7 @@ export class DirectAttempt extends Attempt {
         stage: "policy",
         side: "internal",
         code: "LOOP",
-        message: `${this.#hostPort()} is this proxy itself (${address}); the request would loop forever`,
+        message: `${this.hostPort} is this proxy itself (${address}); the request would loop forever`,
       });
       return;
     }
@@ -258,7 +258,7 @@ export class DirectAttempt extends Attempt {
       protocol: secure && (socket as TLSSocket).alpnProtocol === "h2" ? "h2" : "http/1.1",
       isDirect: true,
       address: hostPortText(socket.remoteAddress ?? "", socket.remotePort ?? 0),
-      tls: secure ? trust.facts(socket as TLSSocket, { host, port, serverName: this.#serverName() }) : undefined,
+      tls: secure ? trust.facts(socket as TLSSocket, { host, port, serverName: this.serverName }) : undefined,
       forwarding: undefined,
     };
   }
@@ -267,7 +267,7 @@ export class DirectAttempt extends Attempt {
     const { host, port } = this.request.destination;
     const isTls = this.request.moments.tlsStarted > 0;
     if (!isTls) return this.fail(connectFailure(error, host, port));
-    return this.fail(tlsFailure(error, this.#serverName(), this.#clientCertificate()));
+    return this.fail(tlsFailure(error, this.serverName, this.#clientCertificate()));
   };
 
   #clientCertificate(): UpstreamTlsFacts["clientCertificate"] {
@@ -280,7 +280,7 @@ export class DirectAttempt extends Attempt {
       stage: this.request.moments.tlsStarted > 0 ? "tls" : "connect",
       side: "upstream",
       code: "UPSTREAM_CLOSED",
-      message: `${this.#hostPort()} closed the connection before it was ready${note}`,
+      message: `${this.hostPort} closed the connection before it was ready${note}`,
     });
   };
 
@@ -292,7 +292,7 @@ export class DirectAttempt extends Attempt {
       stage,
       side: "upstream",
       code: "UPSTREAM_TIMEOUT",
-      message: `${this.#hostPort()} did not ${step} within ${timeoutMs} ms`,
+      message: `${this.hostPort} did not ${step} within ${timeoutMs} ms`,
     };
   }
 
@@ -370,8 +370,7 @@ export class ProxyAttempt extends Attempt {
       return looped(`${who} is this proxy itself (${remoteAddress}:${remotePort}); the request would loop forever`);
     }
     if (!own.isNamedFrom(destination, { remoteAddress, localAddress })) return undefined;
-    const hostPort = hostPortText(destination.host, destination.port);
-    return looped(`${hostPort} is this proxy itself, also through ${proxyText(this.#proxy)} on the same machine`);
+    return looped(`${this.hostPort} is this proxy itself, also through ${proxyText(this.#proxy)} on the same machine`);
   }
 
   readonly #onProxyReady = (): void => {
@@ -405,15 +404,11 @@ export class ProxyAttempt extends Attempt {
     if (rest.length > 0) hop.unshift(rest);
     const { moments, offered, trust } = this.request;
     moments.tlsStarted = performance.now();
-    const tls = startTls(hop, { host, port, serverName: this.#serverName(), offered, trust });
+    const tls = startTls(hop, { host, port, serverName: this.serverName, offered, trust });
     this.#secure = tls;
     tls.on("secureConnect", this.#onSecure);
     tls.on("error", this.#onTlsError);
     tls.on("close", this.#onTlsClose);
-  }
-
-  #serverName(): string {
-    return this.request.destination.serverName ?? this.request.destination.host;
   }
 
   readonly #onSecure = (): void => {
@@ -433,7 +428,7 @@ export class ProxyAttempt extends Attempt {
       socket,
       protocol: secure?.alpnProtocol === "h2" ? "h2" : "http/1.1",
       address: hostPortText(this.#hop.remoteAddress ?? "", this.#hop.remotePort ?? 0),
-      tls: secure && trust.facts(secure, { host, port, serverName: this.#serverName() }),
+      tls: secure && trust.facts(secure, { host, port, serverName: this.serverName }),
       isDirect: false,
       forwarding: this.#forwarding,
     };
@@ -447,19 +442,17 @@ export class ProxyAttempt extends Attempt {
 
   readonly #onTlsError = (error: NodeJS.ErrnoException): void => {
     const response = this.#secure && clientCertificateResponse(this.#secure);
-    this.fail(tlsFailure(error, this.#serverName(), response));
+    this.fail(tlsFailure(error, this.serverName, response));
   };
 
   readonly #onTlsClose = (): void => {
-    const { host, port } = this.request.destination;
-    const message = `${hostPortText(host, port)} closed the connection before it was ready (through ${proxyText(this.#proxy)})`;
+    const message = `${this.hostPort} closed the connection before it was ready (through ${proxyText(this.#proxy)})`;
     this.fail({ stage: "tls", side: "upstream", code: "UPSTREAM_CLOSED", message });
   };
 
   protected late(timeoutMs: number): Failure {
     if (this.#secure === undefined) return lateProxy(this.#proxy, this.#step, timeoutMs);
-    const { host, port } = this.request.destination;
-    const message = `${hostPortText(host, port)} did not complete TLS within ${timeoutMs} ms (through ${proxyText(this.#proxy)})`;
+    const message = `${this.hostPort} did not complete TLS within ${timeoutMs} ms (through ${proxyText(this.#proxy)})`;
     return { stage: "tls", side: "upstream", code: "UPSTREAM_TIMEOUT", message };
   }
 

@@ -21,11 +21,11 @@ for (const [code, stage, failureCode] of CONNECTS) {
   });
 }
 
-test("an IPv6 address stands in brackets before its port", () => {
+test("an IPv6 address is in brackets before its port", () => {
   assert.equal(connectFailure(error("ECONNREFUSED"), "::1", 80).message, "[::1]:80 refused the connection");
 });
 
-test("when all addresses of a name refuse, the first one says why", () => {
+test("if all addresses of a name refuse, the first error is reported", () => {
   const both = Object.assign(new Error("all"), {
     code: "ECONNREFUSED",
     errors: [error("ECONNREFUSED"), error("ENETUNREACH")],
@@ -44,7 +44,7 @@ test("a host that ends TLS after requesting a client certificate is reported as 
   assert.equal(tlsFailure(error("ECONNRESET"), "h", "none").code, "UPSTREAM_RESET");
 });
 
-test("a host that speaks only old TLS is said to need the setting for that", () => {
+test("the failure of a host with outdated TLS names the setting", () => {
   for (const code of [
     "ERR_SSL_UNSUPPORTED_PROTOCOL",
     "ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION",
@@ -55,7 +55,7 @@ test("a host that speaks only old TLS is said to need the setting for that", () 
   assert.doesNotMatch(tlsFailure(error("ERR_SSL_WRONG_VERSION_NUMBER"), "h", undefined).message, /tls_min_version/);
 });
 
-test("certificate problems are told apart from other TLS problems", () => {
+test("certificate problems are distinguished from other TLS problems", () => {
   assert.equal(tlsFailure(error("CERT_HAS_EXPIRED"), "h", undefined).code, "UPSTREAM_CERTIFICATE");
   assert.match(tlsFailure(error("CERT_HAS_EXPIRED"), "h", undefined).message, /expired/);
   assert.equal(tlsFailure(error("ERR_SSL_WRONG_VERSION_NUMBER"), "h", undefined).code, "UPSTREAM_TLS");
@@ -64,7 +64,7 @@ test("certificate problems are told apart from other TLS problems", () => {
   assert.equal(brokenConnection(error("EIO"), "h:1", "receive", undefined).code, "UPSTREAM_CLOSED");
 });
 
-test("own listeners are known by the address that was dialled", () => {
+test("own listeners are recognized by the connected address", () => {
   const own = new OwnListeners();
   own.add("127.0.0.1", 8888);
   own.add("0.0.0.0", 3001);

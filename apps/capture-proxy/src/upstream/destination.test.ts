@@ -6,7 +6,7 @@ import type { Destination } from "./destination.ts";
 
 const HEAD = Buffer.alloc(60_000, "x").toString("latin1");
 
-test("what waits names its place in texts of its own, and it is the same place", async () => {
+test("idle connections own the strings of their destination, which stays the same", async () => {
   const kept: Destination[] = [];
   const keep = async (own: (destination: Destination) => Destination): Promise<number> =>
     await heapGrowthBytes(() => {

@@ -77,12 +77,12 @@ const owned: Readonly<Record<string, readonly Exchanged[]>> = {
 };
 
 for (const [what, exchanges] of Object.entries(owned)) {
-  test(`a connection that carried ${what} is nobody else's`, () => {
+  test(`a connection that carried ${what} is not shared`, () => {
     assert.equal(historyOf(exchanges).agent, undefined);
   });
 }
 
-test("who says no name is a program, too", () => {
+test("clients without User-Agent count as one program", () => {
   assert.equal(historyOf([{ request: request({ fields: [] }) }]).agent, "");
 });
 
@@ -99,7 +99,7 @@ const waits: Readonly<Record<string, number>> = {
 };
 
 for (const [value, milliseconds] of Object.entries(waits)) {
-  test(`an origin that says "Keep-Alive: ${value}" is taken at its word`, () => {
+  test(`"Keep-Alive: ${value}" of an origin is honoured`, () => {
     const history = historyOf([{ response: response({ fields: ["Keep-Alive", value] }) }]);
     assert.equal(history.originKeepsMs, milliseconds);
   });

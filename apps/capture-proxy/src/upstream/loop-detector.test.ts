@@ -33,7 +33,7 @@ function rig() {
   return { clock, questions, watch, outcomes, enter };
 }
 
-test("nothing is asked before many connections to one place are there at once", () => {
+test("no probe is sent before there are many concurrent connections to one destination", () => {
   const { questions, enter } = rig();
   const dials = enter(CROWD - 1);
   enter(CROWD - 1, 443);
@@ -48,7 +48,7 @@ test("nothing is asked before many connections to one place are there at once", 
   );
 });
 
-test("connections that stand count until they are closed", () => {
+test("open connections count until they are closed", () => {
   const { questions, enter, outcomes } = rig();
   const sockets = enter(CROWD - 1).map(({ result }) => {
     const socket = new Socket();
@@ -63,7 +63,7 @@ test("connections that stand count until they are closed", () => {
   assert.equal(questions.length, 1);
 });
 
-test("where crowds are usual, the proxy is asked once in ten seconds", () => {
+test("with many connections all the time, one probe is sent per ten seconds", () => {
   const { clock, questions, enter } = rig();
   enter(CROWD * 10);
   assert.equal(questions.length, 1);
@@ -76,7 +76,7 @@ test("where crowds are usual, the proxy is asked once in ten seconds", () => {
   assert.equal(questions.length, 2);
 });
 
-test("a question that comes round is a circle for ten seconds; what the proxy refuses meanwhile says so", () => {
+test("a returning probe means a loop for ten seconds; refusals of the proxy meanwhile report it", () => {
   const { clock, watch, outcomes, enter } = rig();
   assert.equal(watch.recognizeProbe("h0123456789abcdef.invalid"), true, "it goes no further");
   assert.equal(watch.isLooping, false, "nothing was asked");

@@ -66,13 +66,13 @@ for (const [name, fields, upgrade, expected] of REQUESTS) {
   test(name, () => assert.deepEqual(requestFields(fields, NO_BODY, upgrade, undefined), expected));
 }
 
-test("the target's authority takes the place of Host, or comes first when there was none", () => {
+test("the target's authority replaces Host, or is added in front", () => {
   assert.deepEqual(requestFields(["A", "1", "HOST", "old"], NO_BODY, undefined, "new"), ["A", "1", "Host", "new"]);
   assert.deepEqual(requestFields(["A", "1"], NO_BODY, undefined, "new"), ["Host", "new", "A", "1"]);
   assert.deepEqual(requestFields(["hOST", "new"], NO_BODY, undefined, "new"), ["hOST", "new"]);
 });
 
-test("framing fields say how the body is really sent", () => {
+test("framing fields describe the body as sent", () => {
   assert.deepEqual(requestFields(["Content-Length", "3"], lengthFraming(3), undefined, undefined), [
     "Content-Length",
     "3",
@@ -86,7 +86,7 @@ test("framing fields say how the body is really sent", () => {
 const ONE = "h0123456789abcdef";
 const OTHER = "hfedcba9876543210";
 
-test("a pseudonym is another one for each process, and tells neither product nor machine", () => {
+test("a Via pseudonym is unique per process and reveals neither product nor machine", () => {
   const names = Array.from({ length: 100 }, newViaPseudonym);
   assert.equal(new Set(names).size, names.length);
   for (const name of names) assert.match(name, /^h[0-9a-f]{16}$/);
@@ -117,14 +117,14 @@ for (const [what, sent, kept] of [
   ["ours before a proxy's", ["Via", `1.1 ${ONE}, 1.1 squid`], ["Via", "1.1 squid"]],
   ["ours between both", ["Via", `1.1 a, 1.1 ${ONE},1.1 ${OTHER}, 1.1 b`], ["Via", "1.1 a, 1.1 b"]],
 ] as const) {
-  test(`an origin sees of ${what} what is not ours`, () => {
+  test(`an origin receives ${what} without our members`, () => {
     const fields: string[] = [...sent];
     removeOurMembers(fields);
     assert.deepEqual(fields, kept);
   });
 }
 
-test("what a tunnel passed is gathered from all lines, strangers left out", () => {
+test("our members are collected from all Via fields of a tunnel", () => {
   assert.deepEqual(ourMembers([`1.1 a, 1.1 ${ONE}`, ` 1.1 ${OTHER}`]), [viaMember(ONE), viaMember(OTHER)]);
   assert.deepEqual(ourMembers(["1.1 a"]), []);
 });

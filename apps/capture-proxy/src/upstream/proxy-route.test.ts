@@ -9,14 +9,14 @@ const PROXY = { protocol: "http", host: "proxy.test", port: 3128 } as const;
 const connect = (host = "origin.test", said: Partial<ConnectFields> = {}): HttpConnect =>
   new HttpConnect(PROXY, { host, port: 443 }, { authorization: undefined, via: [], ...said });
 
-test("CONNECT names host and port, IPv6 in brackets, carries the credentials, and says whom it passed", () => {
+test("CONNECT has host and port, IPv6 in brackets, the credentials and Via", () => {
   assert.equal(
     Buffer.from(connect("::1", { authorization: "Basic eA==", via: ["1.0 a, 1.1 b", "1.1 c"] }).start()).toString(),
     "CONNECT [::1]:443 HTTP/1.1\r\nHost: [::1]:443\r\nProxy-Authorization: Basic eA==\r\nVia: 1.0 a, 1.1 b\r\nVia: 1.1 c\r\n\r\n",
   );
 });
 
-test("an answer is read however it is cut, and what comes behind it belongs to the tunnel", () => {
+test("a response is parsed however it is split, and the bytes behind it belong to the tunnel", () => {
   const response = Buffer.from(
     "HTTP/1.1 103 Wait\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 7\r\nVia: x\r\n\r\n\x16\x03\x01",
   );
@@ -33,14 +33,14 @@ test("an answer is read however it is cut, and what comes behind it belongs to t
   }
 });
 
-test("what a proxy says is told in printable characters, and not at any length", () => {
+test("the proxy's reason is quoted in printable characters and cut", () => {
   const step = connect().read(Buffer.from(`HTTP/1.1 502 \x1b[31m${"bad ".repeat(100)}\r\n\r\n`, "latin1"));
   assert.ok(step.kind === "failed");
   assert.ok(!/[^\x20-\x7e]/.test(step.failure.message), step.failure.message);
   assert.ok(step.failure.message.length < 200, step.failure.message);
 });
 
-test("addresses go as octets and come back in canonical text; all else goes by name", () => {
+test("addresses are sent as octets and shown in canonical text; everything else is sent as a name", () => {
   fc.assert(
     fc.property(fc.oneof(fc.ipV4(), fc.ipV6()), (text) => {
       const host = socks5Host(text);

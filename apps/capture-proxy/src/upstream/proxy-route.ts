@@ -117,9 +117,8 @@ export class HttpConnect implements TunnelHandshake {
     return proxyFailure("proxy-handshake", "UPSTREAM_PROXY_PROTOCOL", message, error);
   }
 
-  #refusal({ status, reason }: ResponseHead): Failure {
-    const reply = quotable(`${status} ${reason}`);
-    const who = capitalized(proxyText(this.#proxy));
+  #refusal({ status, reason: phrase }: ResponseHead): Failure {
+    const reply = quotable(`${status} ${phrase}`);
     // Some proxies use 401 for 407; only the proxy itself can have responded to CONNECT.
     if (status === 407 || status === 401) {
       return unauthorizedProxy(this.#proxy, this.#fields.authorization !== undefined);
@@ -128,16 +127,8 @@ export class HttpConnect implements TunnelHandshake {
       const message = `Through ${proxyText(this.#proxy)}, the route to ${this.#hostPort} is a loop (${reply})`;
       return { stage: "proxy-handshake", side: "upstream", code: "LOOP", message };
     }
-    if (status === 504) {
-      const message = `${who} did not reach ${this.#hostPort} in time (${reply})`;
-      return proxyFailure("proxy-handshake", "UPSTREAM_PROXY_TIMEOUT", message);
-    }
-    if (status >= 500) {
-      const message = `${who} could not connect to ${this.#hostPort} (${reply})`;
-      return proxyFailure("proxy-handshake", "UPSTREAM_PROXY_CONNECT", message);
-    }
-    const message = `${who} refuses a tunnel to ${this.#hostPort} (${reply})`;
-    return proxyFailure("proxy-handshake", "UPSTREAM_PROXY_DENIED", message);
+    const reason = status === 504 ? "TIMEOUT" : status >= 500 ? "CONNECT" : "DENIED";
+    return tunnelFailure(this.#proxy, this.#hostPort, reason, reply);
   }
 }
 
@@ -148,6 +139,23 @@ export function unauthorizedProxy(proxy: ProxyAddress, hadCredentials: boolean):
     : "requires credentials; none are configured";
   const message = `${capitalized(proxyText(proxy))} ${what}`;
   return proxyFailure("proxy-handshake", "UPSTREAM_PROXY_AUTH", message);
+}
+
+const TUNNEL_PROBLEMS = {
+  DENIED: "refuses a tunnel to",
+  TIMEOUT: "timed out connecting to",
+  CONNECT: "could not connect to",
+};
+
+/** The proxy did not open the tunnel; `reply` is its explanation. */
+function tunnelFailure(
+  proxy: ProxyAddress,
+  hostPort: string,
+  reason: keyof typeof TUNNEL_PROBLEMS,
+  reply: string,
+): Failure {
+  const message = `${capitalized(proxyText(proxy))} ${TUNNEL_PROBLEMS[reason]} ${hostPort} (${reply})`;
+  return proxyFailure("proxy-handshake", `UPSTREAM_PROXY_${reason}`, message);
 }
 
 /** CONNECT to a SOCKS5 proxy. The proxy resolves names, so that no DNS query leaves this machine. */
@@ -214,18 +222,8 @@ class Socks5Connect implements TunnelHandshake {
   }
 
   #refusal(code: number): Failure {
-    const who = capitalized(proxyText(this.#proxy));
-    const reply = `reply ${code}: ${replyText(code)}`;
-    if (code === REPLY.notAllowed) {
-      const message = `${who} refuses a tunnel to ${this.#hostPort} (${reply})`;
-      return proxyFailure("proxy-handshake", "UPSTREAM_PROXY_DENIED", message);
-    }
-    if (code === REPLY.expired) {
-      const message = `${who} did not reach ${this.#hostPort} in time (${reply})`;
-      return proxyFailure("proxy-handshake", "UPSTREAM_PROXY_TIMEOUT", message);
-    }
-    const message = `${who} could not connect to ${this.#hostPort} (${reply})`;
-    return proxyFailure("proxy-handshake", "UPSTREAM_PROXY_CONNECT", message);
+    const reason = code === REPLY.notAllowed ? "DENIED" : code === REPLY.expired ? "TIMEOUT" : "CONNECT";
+    return tunnelFailure(this.#proxy, this.#hostPort, reason, `reply ${code}: ${replyText(code)}`);
   }
 }
 

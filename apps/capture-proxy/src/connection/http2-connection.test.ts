@@ -2,13 +2,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isHttp2Connect, readHttp2Connect } from "./http2-connection.ts";
 
-test("CONNECT wants a tunnel, unless it names the protocol of a stream", () => {
+test("CONNECT opens a tunnel, unless it has :protocol", () => {
   assert.equal(isHttp2Connect([":method", "CONNECT", ":authority", "a:1"]), true);
   assert.equal(isHttp2Connect([":method", "CONNECT", ":protocol", "websocket"]), false);
   assert.equal(isHttp2Connect([":method", "GET", "x-method", "CONNECT"]), false);
 });
 
-test("CONNECT on a stream gives its place and its fields, Host first, as over HTTP/1.1", () => {
+test("CONNECT on a stream yields its target and its fields, Host first, as over HTTP/1.1", () => {
   const section = [":method", "CONNECT", ":authority", "a.test:443", "x-a", ":path", "via", "1.1 b"];
   assert.deepEqual(readHttp2Connect(section, 100), {
     target: "a.test:443",

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { socketPair } from "./internal-client.ts";
 
-test("bytes arrive in order and whole, both ways, however they are cut", async () => {
+test("all bytes arrive in order in both directions, however they are split", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.uint8Array({ minLength: 1, maxLength: 300 }), { maxLength: 20 }), async (pieces) => {
       const [one, other] = socketPair();
@@ -33,7 +33,7 @@ test("nothing arrives within the call that wrote it", () => {
   one.destroy();
 });
 
-test("a reader that stops holds its writer back, and lets it go on", async () => {
+test("a paused reader applies backpressure to its writer until it resumes", async () => {
   const [one, other] = socketPair();
   const piece = Buffer.alloc(16_384);
   let written = 0;
@@ -47,7 +47,7 @@ test("a reader that stops holds its writer back, and lets it go on", async () =>
   one.destroy();
 });
 
-test("an end that ends softly lets its peer read the rest; one that breaks does not", async () => {
+test("a graceful end lets the peer read the rest; a destroyed end does not", async () => {
   const [one, other] = socketPair();
   one.write("last words");
   one.destroySoon();
@@ -68,7 +68,7 @@ test("an end that ends softly lets its peer read the rest; one that breaks does 
   assert.equal(hasEnded, false);
 });
 
-test("destroying one end destroys the other, and writing to nobody does too", async () => {
+test("destroying one end destroys the other, and so does writing without a peer", async () => {
   const [one, other] = socketPair();
   one.destroy();
   await once(other, "close");
