@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { FLAG, FRAME, frame, GET, request, section, settings, u32, type ReadFrame } from "./http2-frames.ts";
+import { FLAG, FRAME, frame, GET, type ReadFrame, request, section, settings, u32 } from "./http2-peers.ts";
 
 /** What a case must come to. Connections that end say why (GOAWAY); the others go on, which a PING shows. */
 export type Outcome =

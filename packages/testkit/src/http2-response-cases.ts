@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import type { Outcome } from "./http2-cases.ts";
 import { checkConfirmations, checkSender } from "./http2-conformance.ts";
-import { FLAG, FRAME, frame, FrameReader, PREFACE, section, settings, u32, type ReadFrame } from "./http2-frames.ts";
-import { startRawServer, type RawServer } from "./raw-server.ts";
+import { FLAG, FRAME, frame, FrameReader, PREFACE, type ReadFrame, section, settings, u32 } from "./http2-peers.ts";
+import { type RawServer, startRawServer } from "./raw-sockets.ts";
 
 /** Frames of a server to a GET of its client on stream 1, which is whole, and what the client has to do. */
 export interface Http2ResponseCase {
