@@ -1,5 +1,6 @@
+import type { Static, TProperties } from "typebox";
 import { nullable, oneOf, strictObject, Type } from "@headworks/contract-kit";
-import type { TProperties } from "typebox";
+import { Id } from "./primitives.ts";
 
 /** A message of an exchange. */
 export type MessageSide = "request" | "response";
@@ -49,15 +50,19 @@ const pattern = (of: string) =>
     maxLength: CONDITION_LIMITS.patternLength,
     description: `${of}: a regular expression that matches anywhere in it, or a wildcard with \`*\` that matches all of it`,
   });
+
 const name = (of: string) => Type.String({ minLength: 1, maxLength: 255, description: of });
+
 const value = Type.Optional(
   nullable(Type.String({ maxLength: CONDITION_LIMITS.valueLength }), {
     description: "The exact value. Default: any value",
   }),
 );
+
 const side = Type.Optional(
   oneOf(["request", "response"], { description: "Default: the message being processed when the rule is evaluated" }),
 );
+
 const path = Type.String({
   minLength: 1,
   maxLength: CONDITION_LIMITS.patternLength,
@@ -66,6 +71,7 @@ const path = Type.String({
 
 /** A reference to the whole schema from inside it. */
 const self = Type.Unsafe<Condition>({ $ref: "Condition" });
+
 const several = Type.Array(self, { minItems: 1, maxItems: CONDITION_LIMITS.parts });
 
 function kind<const N extends readonly string[], P extends TProperties>(
@@ -156,3 +162,55 @@ export const conditionShorthand = {
   path_pattern: Type.Optional(pattern("Shorthand for `condition`: path")),
   method: Type.Optional(name("Shorthand for `condition`: method")),
 } as const;
+
+/** What a condition is tried on: the newest entries of a session. */
+export const MatchPreviewRequest = strictObject({
+  condition: Type.Optional(Condition),
+  ...conditionShorthand,
+  direction: Type.Optional(
+    oneOf(["request", "response", "both"], {
+      description: "Phase in which the rule is evaluated. Default: either one",
+    }),
+  ),
+  limit: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 10_000, description: "Maximum number of entries to check. Default: 1000" }),
+  ),
+  sample: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: 100,
+      description: "Maximum number of matching entries to return. Default: 20",
+    }),
+  ),
+  explain: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 64,
+      description: "Id of an entry of the session: explain why it matches or not",
+      "x-entry-id": true,
+    }),
+  ),
+  session_id: Type.Optional(Id),
+});
+
+export type MatchPreviewRequest = Static<typeof MatchPreviewRequest>;
+
+/** Why a condition, or a part of it, holds or not. */
+export interface MatchExplanation {
+  readonly outcome: "holds" | "fails" | "needs-body";
+  /** JSON pointer of the part in the condition; empty for the whole. */
+  readonly pointer: string;
+  /** A sentence for people: what was asked and what was there. */
+  readonly text: string;
+  readonly parts: readonly MatchExplanation[];
+}
+
+export const MatchExplanation = Type.Unsafe<MatchExplanation>({
+  $id: "MatchExplanation",
+  ...strictObject({
+    outcome: oneOf(["holds", "fails", "needs-body"]),
+    pointer: Type.String({ description: "JSON pointer of the part of the condition; empty for the whole" }),
+    text: Type.String({ description: "Readable: what was expected and what was found" }),
+    parts: Type.Array(Type.Unsafe<MatchExplanation>({ $ref: "MatchExplanation" })),
+  }),
+});

@@ -1,6 +1,6 @@
 import { nullable, oneOf, strictObject, taggedBy, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
-import type { TrafficSnapshot } from "./traffic-entry.ts";
+import type { TrafficSnapshot } from "./message.ts";
 
 /** What a client may filter by; all given parts must match. */
 export const SubscribeFilter = strictObject({

@@ -1,5 +1,5 @@
-import { nullable, oneOf, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
+import { nullable, oneOf, strictObject, Type, upload } from "@headworks/contract-kit";
 import { Condition, conditionShorthand } from "./condition.ts";
 import { HeadersList } from "./message.ts";
 import {
@@ -8,12 +8,14 @@ import {
   MockExpiration,
   MockHeaders,
   MockResponse,
+  MockRule,
   NewMockResponse,
   NewMockResponseConfig,
 } from "./mock-rule.ts";
-import { EntryId, Id, NoDevice, Timestamp, booleanText, named } from "./primitives.ts";
+import { booleanText, EntryId, Id, named, NoDevice, Timestamp } from "./primitives.ts";
 
 const tags = Type.Array(Type.String({ minLength: 1, maxLength: 255 }), { maxItems: 100, description: "Labels" });
+
 const nullableText = (description: string) => nullable(Type.String({ maxLength: 4096 }), { description });
 
 const writable = {
@@ -44,6 +46,7 @@ const writable = {
 
 /** Body of a create: a condition and an answer, or the flat form (`url_pattern`, `method`, `status_code`, `body`, …). */
 export const NewMock = strictObject(writable);
+
 export type NewMock = Static<typeof NewMock>;
 
 /** Body of an update: what GET returned may be sent back; its read-only fields are not changes. */
@@ -58,6 +61,7 @@ export const MockUpdate = strictObject({
   version: Type.Optional(Type.Integer()),
   version_history: Type.Optional(Type.Array(Type.Unknown())),
 });
+
 export type MockUpdate = Static<typeof MockUpdate>;
 
 /** A request to try rules on; everything but its URL has a default. */
@@ -82,6 +86,7 @@ export const MockSampleRequest = strictObject({
   body_state: Type.Optional(Type.String()),
   truncated: Type.Optional(Type.Boolean()),
 });
+
 export type MockSampleRequest = Static<typeof MockSampleRequest>;
 
 /** A request, written down or captured. */
@@ -107,6 +112,7 @@ export const MockCollection = strictObject(
   },
   { $id: "MockCollection" },
 );
+
 export type MockCollection = Static<typeof MockCollection>;
 
 /** What may be said about a collection besides its name. */
@@ -130,6 +136,7 @@ export const MockHit = strictObject(
   },
   { $id: "MockHit" },
 );
+
 export type MockHit = Static<typeof MockHit>;
 
 /** What the answers of a rule were like since the history was last cleared. */
@@ -144,6 +151,7 @@ export const MockHitStats = strictObject(
   },
   { $id: "MockHitStats" },
 );
+
 export type MockHitStats = Static<typeof MockHitStats>;
 
 export const MockTemplate = strictObject(
@@ -247,3 +255,154 @@ export const PromoteMocks = strictObject({
 export const DuplicateMock = strictObject({
   new_name: Type.Optional(nullable(named("Name of the copy"), { description: "Default: `<name> (copy)`" })),
 });
+
+/** What of a request must be as it was recorded; everything left out has the default. */
+export const ServingMatch = strictObject(
+  {
+    method: Type.Optional(Type.Boolean({ description: "The method (default true)" })),
+    scheme: Type.Optional(Type.Boolean({ description: "`http` or `https` (default false)" })),
+    host: Type.Optional(Type.Boolean({ description: "Host and port (default true)" })),
+    path: Type.Optional(Type.Boolean({ description: "The path without its query (default true)" })),
+    query: Type.Optional(Type.Boolean({ description: "The query parameters, in any order (default true)" })),
+    ignore_query: Type.Optional(
+      Type.Array(Type.String({ minLength: 1, maxLength: 255 }), {
+        maxItems: 1000,
+        description: "Query parameters to ignore",
+      }),
+    ),
+    body: Type.Optional(Type.Boolean({ description: "The bytes of the body (default false)" })),
+  },
+  { $id: "ServingMatch" },
+);
+
+export type ServingMatch = Static<typeof ServingMatch>;
+
+/** Body of the start of serving. */
+export const StartServing = strictObject({
+  session_id: Id,
+  match: Type.Optional(ServingMatch),
+  repeat: Type.Optional(
+    oneOf(["last", "cycle", "none"], {
+      description:
+        "After all recorded responses to a request were used: repeat the last (default), start over, or treat it as not recorded",
+    }),
+  ),
+  strict: Type.Optional(
+    Type.Boolean({
+      description:
+        "True (default): requests that were not recorded get 502 and are not sent; false: they go to their origin",
+    }),
+  ),
+});
+
+export type StartServing = Static<typeof StartServing>;
+
+/** A recorded session that stands in for all origins. */
+export const MockServing = strictObject(
+  {
+    serving: Type.Boolean(),
+    session_id: nullable(Id),
+    session_name: nullable(Type.String()),
+    strict: Type.Boolean(),
+    repeat: oneOf(["last", "cycle", "none"]),
+    match: ServingMatch,
+    started_at: nullable(Timestamp),
+    recorded: Type.Integer({ description: "Recorded responses that can be served" }),
+    skipped: Type.Integer({ description: "Entries without a response that can be served" }),
+    answered: Type.Integer({ description: "Requests served from the session" }),
+    missed: Type.Integer({ description: "Requests without a recorded response" }),
+  },
+  { $id: "MockServing" },
+);
+
+export type MockServing = Static<typeof MockServing>;
+
+/** A request that the served session has no answer for. */
+export const MockMiss = strictObject(
+  {
+    timestamp: Timestamp,
+    method: Type.String(),
+    url: Type.String(),
+    reason: Type.String(),
+    near: Type.Array(
+      strictObject({
+        entry_id: Id,
+        method: Type.String(),
+        url: Type.String(),
+        differences: Type.Array(Type.String(), { description: "What differs" }),
+      }),
+      { description: "The most similar recorded requests, best match first" },
+    ),
+  },
+  { $id: "MockMiss" },
+);
+
+export type MockMiss = Static<typeof MockMiss>;
+
+const documentFormat = oneOf(["har", "openapi", "postman", "json"], {
+  description: "HAR 1.2, OpenAPI 3.0 or 3.1 (JSON or YAML), Postman collection 2.1, or an export of this service",
+});
+
+export const ImportMocks = strictObject({
+  format: documentFormat,
+  data: Type.Unknown({ description: "The document, as text or as an object" }),
+  dry_run: Type.Optional(Type.Boolean({ description: "Preview: create nothing" })),
+  collection_id: Type.Optional(nullable(Id, { description: "Collection of the new rules" })),
+  enabled: Type.Optional(Type.Boolean({ description: "False: all rules are created disabled" })),
+  base_url: Type.Optional(
+    nullable(Type.String({ maxLength: 4096 }), {
+      description: "OpenAPI: base URL instead of the document's `servers`; a path alone applies to every host",
+    }),
+  ),
+});
+
+export type ImportMocks = Static<typeof ImportMocks>;
+
+/** Bytes of a document that rules are made of, by format. A HAR is read entry by entry, the others as a whole. */
+export const MAX_MOCK_DOCUMENT_BYTES = {
+  har: 104_857_600,
+  openapi: 26_214_400,
+  postman: 26_214_400,
+  json: 26_214_400,
+} as const;
+
+/** How rules are made of a document that is sent as it is. */
+export const ImportMockDocumentQuery = strictObject({
+  format: documentFormat,
+  dry_run: Type.Optional(booleanText("Preview: create nothing")),
+  collection_id: Type.Optional(
+    Type.String({ minLength: 1, maxLength: 64, description: "Collection of the new rules" }),
+  ),
+  enabled: Type.Optional(booleanText("Whether the rules are active at once")),
+  base_url: Type.Optional(
+    Type.String({
+      maxLength: 4096,
+      description: "OpenAPI: base URL instead of the document's `servers`; a path alone applies to every host",
+    }),
+  ),
+  task_id: Type.Optional(Type.String({ maxLength: 64, description: "Id of this import in `Task` events" })),
+});
+
+const importResult = {
+  imported: Type.Integer({ description: "Number of rules created (or to be created)" }),
+  format: Type.String(),
+  skipped: Type.Integer({ description: "Parts of the document without a rule" }),
+  warnings: Type.Array(Type.String(), {
+    description: "What was skipped or guessed: at most 100 sentences; the last one then counts the others",
+  }),
+};
+
+/** What an import made. */
+export const MockImportResult = strictObject({ ...importResult, ids: Type.Array(Id) }, { $id: "MockImportResult" });
+
+/** What an import would make. */
+export const MockImportPreview = strictObject(
+  { ...importResult, dry_run: Type.Boolean(), rules: Type.Array(MockRule, { description: "The first 200" }) },
+  { $id: "MockImportPreview" },
+);
+
+/** A document that rules are made of, as it is. */
+export const MockDocument = upload(
+  ["application/octet-stream", "application/json", "application/yaml"],
+  "HAR 1.1 or 1.2 of up to 100 MiB; OpenAPI 3.0 or 3.1 in JSON or YAML, a Postman collection 2.1 or an export of this service, each up to 25 MiB",
+);

@@ -1,34 +1,34 @@
 import { defineOperations, nullable, strictObject, Type } from "@headworks/contract-kit";
 import {
   DuplicateMock,
+  ImportMockDocumentQuery,
+  ImportMocks,
   MadeFromTraffic,
   MockBatchToggle,
   MockBatchToggled,
-  MockListQuery,
-  MockRecording,
-  MocksFromTraffic,
   MockCollection,
   mockCollectionProperties,
+  MockDocument,
   MockHit,
   MockHitStats,
+  MockImportPreview,
+  MockImportResult,
+  MockListQuery,
   MockMatch,
+  MockMiss,
   mockPageProperties,
+  MockRecording,
   MockSample,
+  MockServing,
+  MocksFromTraffic,
   MockTemplate,
   MockTrial,
   MockUpdate,
   NewMock,
   PromoteMocks,
+  StartServing,
 } from "./mock-bodies.ts";
-import {
-  ImportMockDocumentQuery,
-  ImportMocks,
-  MockDocument,
-  MockImportPreview,
-  MockImportResult,
-} from "./mock-documents.ts";
 import { MockRule, MockVersion } from "./mock-rule.ts";
-import { MockMiss, MockServing, StartServing } from "./mock-serving.ts";
 import {
   COUNTED,
   booleanText,

@@ -1,7 +1,8 @@
-import { oneOf, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
+import { oneOf, strictObject, Type } from "@headworks/contract-kit";
 
 export const Id = Type.String({ minLength: 1, maxLength: 64, description: "UUID" });
+
 /** The id of a captured entry; the command line takes other names of entries where a schema says `x-entry-id`. */
 export const EntryId = Type.String({
   minLength: 1,
@@ -9,7 +10,9 @@ export const EntryId = Type.String({
   description: "UUID of an entry",
   "x-entry-id": true,
 });
+
 export const Timestamp = Type.String({ format: "date-time", description: "RFC 3339, UTC, with milliseconds" });
+
 /**
  * A name given by a user; something must be seen of it, and NUL ends texts elsewhere. No two neighbouring parts of the
  * pattern take the same character: patterns are tried on texts of any length, also on those that are too long.
@@ -22,12 +25,14 @@ export const NoDevice = Type.Null({ description: "Reserved: each rule applies to
 
 /** Path parameters of operations about one captured entry. */
 export const EntryIdParams = strictObject({ id: EntryId });
+
 export const IdParams = strictObject({ id: Id });
 
 /** Body of every `/{id}/toggle`: sets when given, flips when the body is absent. */
 export const ToggleBody = strictObject({
   enabled: Type.Boolean({ description: "On or off. Default: the opposite of the current state" }),
 });
+
 export const ToggleResult = strictObject({ id: Id, enabled: Type.Boolean() }, { $id: "ToggleResult" });
 
 export const CreatedId = strictObject({ id: Id }, { $id: "CreatedId" });
@@ -42,6 +47,7 @@ export const ApiErrorBody = strictObject(
   },
   { $id: "ApiError" },
 );
+
 export type ApiErrorBody = Static<typeof ApiErrorBody>;
 
 /** The changed settings of a status that are given elsewhere, by the names that they have there. */
@@ -49,6 +55,7 @@ export const OverriddenSettings = Type.Record(Type.String(), oneOf(["environment
   description:
     "Changed settings for which the environment or a flag takes precedence at each start: a change that applies now is in effect until then, one that applies after a restart never is",
 });
+
 export type OverriddenSettings = Static<typeof OverriddenSettings>;
 
 /** The fields of answers that are lists, or a part of one. */
@@ -74,3 +81,36 @@ export const hostValues = (description: string, maxLength: number) =>
     description,
     "x-applies": "now",
   });
+
+/** What limits took because of an import; absent where they took nothing. */
+export const IMPORT_LOSS = {
+  dropped_count: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      description: "Its oldest entries that were dropped because of `max_requests` when it became the active session",
+    }),
+  ),
+  displaced_count: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      description: "Older entries of other sessions that were dropped because of `max_total_size_mb`",
+    }),
+  ),
+};
+
+/** What came of an import. */
+export const ImportResult = strictObject(
+  {
+    session_id: Id,
+    imported_count: Type.Integer(),
+    skipped_count: Type.Integer(),
+    ...IMPORT_LOSS,
+    errors: Type.Array(Type.String(), {
+      description:
+        "What was skipped, cut or dropped because of a limit: at most 100 sentences, those about entries as `entry N: …`",
+    }),
+  },
+  { $id: "ImportResult" },
+);
+
+export type ImportResult = Static<typeof ImportResult>;

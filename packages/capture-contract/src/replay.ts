@@ -1,20 +1,57 @@
-import { defineOperations, nullable, oneOf, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
-import { DiffOptions, DiffOrder, EntryDiff } from "./entry-diff.ts";
+import { defineOperations, nullable, oneOf, strictObject, Type } from "@headworks/contract-kit";
+import { DiffOptions, DiffOrder, EntryDiff, SessionDiff, SessionDiffOrder } from "./diff.ts";
 import { RequestData, ResponseData } from "./message.ts";
 import {
+  booleanText,
   COUNTED,
   CreatedId,
   EntryId,
   EntryIdParams,
   Id,
   IdParams,
-  Timestamp,
-  booleanText,
   named,
+  Timestamp,
 } from "./primitives.ts";
-import { ReplayBatch } from "./replay-batch.ts";
-import { SessionDiff, SessionDiffOrder } from "./session-diff.ts";
+
+const milliseconds = nullable(Type.Number());
+
+/** Many replays of one request. */
+export const ReplayBatch = strictObject(
+  {
+    id: Id,
+    saved_request_id: nullable(Type.String()),
+    source_entry_id: nullable(Type.String()),
+    state: oneOf(["running", "done", "cancelled", "interrupted"], {
+      description: "`interrupted`: the service stopped before it completed",
+    }),
+    iterations: Type.Integer(),
+    concurrency: Type.Integer(),
+    delay_ms: nullable(Type.Integer()),
+    total: Type.Integer({ description: "Completed replays" }),
+    succeeded: Type.Integer({ description: "Replays with a response, whatever its status" }),
+    failed: Type.Integer(),
+    min_ms: milliseconds,
+    max_ms: milliseconds,
+    avg_ms: milliseconds,
+    p50_ms: milliseconds,
+    p90_ms: milliseconds,
+    p95_ms: nullable(Type.Number({ description: "Nearest rank over the replays with a response" })),
+    p99_ms: milliseconds,
+    histogram: Type.Array(strictObject({ from_ms: Type.Number(), to_ms: Type.Number(), count: Type.Integer() }), {
+      description: "Histogram of durations, at most 20 equal slices",
+    }),
+    statuses: Type.Record(Type.String(), Type.Integer(), { description: "Count of each status" }),
+    errors: Type.Array(strictObject({ code: Type.String(), message: Type.String(), count: Type.Integer() }), {
+      description: "Most frequent first; `message` is the first one's",
+    }),
+    started_at: Timestamp,
+    finished_at: nullable(Timestamp),
+  },
+  { $id: "ReplayBatch" },
+);
+
+export type ReplayBatch = Static<typeof ReplayBatch>;
 
 /** Limits of replays. */
 export const REPLAY_LIMITS = { iterations: 10_000, concurrency: 100, delayMs: 600_000, redirects: 20 } as const;
@@ -25,21 +62,28 @@ const method = Type.String({
   pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$",
   description: "Request method",
 });
+
 const url = Type.String({ minLength: 1, maxLength: 65_536, description: "Absolute URL of http or https" });
+
 const headers = Type.Record(Type.String({ maxLength: 256 }), Type.String({ maxLength: 65_536 }));
+
 const pairs = (description: string) =>
   Type.Array(Type.Array(Type.String({ maxLength: 65_536 }), { minItems: 2, maxItems: 2 }), {
     maxItems: 512,
     description,
   });
+
 const bodyText = Type.String({ description: "Text, or `base64:` and standard base64 for bytes" });
+
 const tags = Type.Array(Type.String({ minLength: 1, maxLength: 64 }), { maxItems: 64, description: "Labels" });
+
 const variables = Type.Record(Type.String({ pattern: "^[A-Za-z_][A-Za-z0-9_.-]{0,63}$" }), Type.String(), {
   additionalProperties: false,
   maxProperties: 256,
   description:
     "Values for `{{name}}` in URL, header fields and body; `{{$uuid}}`, `{{$timestamp}}`, `{{$timestamp_ms}}`, `{{$iso_timestamp}}`, `{{$random_int}}` and `{{$iteration}}` need none",
 });
+
 const listing = {
   limit: Type.Optional(
     Type.Integer({ minimum: 1, maximum: 1000, default: 100, description: "Maximum number of items" }),
@@ -72,6 +116,7 @@ export const WrittenRequest = strictObject(
   },
   { $id: "WrittenRequest" },
 );
+
 export type WrittenRequest = Static<typeof WrittenRequest>;
 
 /** A request kept to be sent again. */
@@ -88,6 +133,7 @@ export const SavedRequest = strictObject(
   },
   { $id: "SavedRequest" },
 );
+
 export type SavedRequest = Static<typeof SavedRequest>;
 
 const about = {
@@ -103,6 +149,7 @@ export const NewSavedRequest = strictObject({
   traffic_id: Type.Optional(nullable(Id)),
   ...about,
 });
+
 export type NewSavedRequest = Static<typeof NewSavedRequest>;
 
 /** Body of an update: what GET returned may be sent back; its read-only fields are not changes. */
@@ -114,6 +161,7 @@ export const SavedRequestUpdate = strictObject({
   saved_at: Type.Optional(Timestamp),
   updated_at: Type.Optional(Timestamp),
 });
+
 export type SavedRequestUpdate = Static<typeof SavedRequestUpdate>;
 
 /** What is different from the request that is replayed. */
@@ -139,6 +187,7 @@ export const ReplayModifications = strictObject(
   },
   { $id: "ReplayModifications" },
 );
+
 export type ReplayModifications = Static<typeof ReplayModifications>;
 
 const Redirect = strictObject({
@@ -167,6 +216,7 @@ export const ReplayResult = strictObject(
   },
   { $id: "ReplayResult" },
 );
+
 export type ReplayResult = Static<typeof ReplayResult>;
 
 /** Body of a replay. */
@@ -177,6 +227,7 @@ export const ReplayOrder = strictObject({
     Type.Union([Type.Boolean(), DiffOptions], { description: "Compare the response with that of the original entry" }),
   ),
 });
+
 export type ReplayOrder = Static<typeof ReplayOrder>;
 
 const batchNumbers = {
@@ -211,6 +262,7 @@ export const BatchOrder = strictObject({
     Type.Boolean({ description: "False: respond with 202 at once and let the batch continue. Default: true" }),
   ),
 });
+
 export type BatchOrder = Static<typeof BatchOrder>;
 
 const resultsLimit = Type.Optional(

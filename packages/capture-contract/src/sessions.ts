@@ -1,7 +1,6 @@
 import { defineOperations, media, nullable, oneOf, strictObject, Type, upload } from "@headworks/contract-kit";
 import type { Static } from "typebox";
-import { IMPORT_LOSS } from "./import-result.ts";
-import { COUNTED, booleanText, Id, IdParams, named, Timestamp } from "./primitives.ts";
+import { booleanText, COUNTED, Id, IdParams, IMPORT_LOSS, named, Timestamp } from "./primitives.ts";
 
 /** A capture session: a named set of entries. */
 export const CaptureSession = strictObject(

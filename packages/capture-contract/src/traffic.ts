@@ -1,9 +1,8 @@
-import { ImportResult } from "./import-result.ts";
+import { booleanText, COUNTED, EntryId, EntryIdParams, Id, ImportResult, named, Timestamp } from "./primitives.ts";
 import { defineOperations, media, nullable, oneOf, strictObject, Type, upload } from "@headworks/contract-kit";
 import type { Static } from "typebox";
-import { MatchExplanation, MatchPreviewRequest } from "./match-preview.ts";
-import { COUNTED, EntryId, EntryIdParams, Id, Timestamp, booleanText, named } from "./primitives.ts";
-import { TrafficEntry, TrafficSnapshot } from "./traffic-entry.ts";
+import { MatchExplanation, MatchPreviewRequest } from "./condition.ts";
+import { TrafficEntry, TrafficSnapshot } from "./message.ts";
 
 const filterProperties = {
   q: Type.Optional(Type.String({ maxLength: 4096, description: "Query; combined with the other filters by AND" })),

@@ -4,10 +4,9 @@ import { createServer } from "node:http";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
-import { Type } from "./type.ts";
+import { strictObject, Type } from "./type.ts";
 import { ApiFailure, createClient, operationUrl } from "./client.ts";
 import { defineOperations, media, upload } from "./operation.ts";
-import { strictObject } from "./schema.ts";
 
 const operations = {
   things: defineOperations({

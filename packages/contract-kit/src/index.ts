@@ -14,6 +14,6 @@ export type {
   Operations,
   Upload,
 } from "./operation.ts";
-export { strictObject, nullable, oneOf, taggedBy } from "./schema.ts";
+export { strictObject, nullable, oneOf, taggedBy } from "./type.ts";
 export { Secret } from "./secret.ts";
 export { Type } from "./type.ts";

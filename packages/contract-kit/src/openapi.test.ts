@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Type } from "./type.ts";
+import { nullable, strictObject, Type } from "./type.ts";
 import { openApiDocument } from "./openapi.ts";
 import { defineOperations, media, upload } from "./operation.ts";
-import { nullable, strictObject } from "./schema.ts";
 
 const Part = strictObject({ n: Type.Integer() }, { $id: "Part" });
 const Thing = strictObject({ id: Type.String(), part: nullable(Part), parts: Type.Array(Part) }, { $id: "Thing" });

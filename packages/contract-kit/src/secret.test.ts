@@ -2,9 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { inspect } from "node:util";
 import { JsonBytes } from "./operation.ts";
-import { nullable, oneOf, strictObject } from "./schema.ts";
+import { nullable, oneOf, strictObject, Type } from "./type.ts";
 import { Secret } from "./secret.ts";
-import { Type } from "./type.ts";
 
 test("a secret comes out of nothing but reveal", () => {
   const secret = new Secret("hunter2");

@@ -3,10 +3,9 @@ import { once } from "node:events";
 import { test } from "node:test";
 import { Worker } from "node:worker_threads";
 import { readJson } from "@headworks/json";
-import { Type } from "./type.ts";
+import { nullable, oneOf, strictObject, Type } from "./type.ts";
 import { defineOperations, upload } from "./operation.ts";
 import type { Operation } from "./operation.ts";
-import { nullable, oneOf, strictObject } from "./schema.ts";
 import { compileRequestValidator, compileValueValidator, operationProblems, unicodeIssue } from "./server.ts";
 
 const table = defineOperations({

@@ -1,7 +1,68 @@
+import type { Static } from "typebox";
 import { defineOperations, media, oneOf, strictObject, Type, upload } from "@headworks/contract-kit";
 import { ISSUE_CODES } from "./issues.ts";
 import { EVENT_KINDS, Name } from "./primitives.ts";
-import { IssueItem, Published, Traffic } from "./published-config.ts";
+
+const IssueItem = strictObject({
+  code: Type.String(),
+  path: Type.String(),
+  message: Type.String(),
+  severity: oneOf(["error", "warning"]),
+  line: Type.Optional(Type.Integer()),
+  column: Type.Optional(Type.Integer()),
+  count: Type.Optional(Type.Integer({ description: "Number of issues that `more_issues` represents" })),
+});
+
+const ChangeItem = strictObject({
+  kind: Type.String(),
+  name: Type.String(),
+  change: oneOf(["added", "removed", "changed", "moved"]),
+  pointers: Type.Array(Type.String({ description: "JSON pointers to the changes" })),
+});
+
+const routeTraffic = {
+  span_seconds: Type.Integer({ description: "Period of the counts: an hour, or since the start" }),
+  requests: Type.Integer({ description: "Finished requests of all routes in this period" }),
+  routes: Type.Array(
+    strictObject({
+      name: Type.String(),
+      requests: Type.Integer({ description: "Finished requests of this route; 0 for a new one" }),
+      share: Type.Number({ description: "Of the requests of all routes, 0 to 1" }),
+    }),
+  ),
+} as const;
+
+/** Recent traffic of routes. */
+const Traffic = strictObject(routeTraffic, { $id: "RouteTraffic" });
+
+export type RouteTraffic = Static<typeof Traffic>;
+
+const Affected = strictObject(
+  {
+    ...routeTraffic,
+    consumers: Type.Array(Type.String()),
+    upstreams: Type.Array(Type.String()),
+    rebound_listeners: Type.Array(Type.String({ description: "Listeners whose connections would end" })),
+  },
+  { $id: "AffectedByPlan", description: "Affected entities and their recent requests" },
+);
+
+export type AffectedByPlan = Static<typeof Affected>;
+
+/** The outcome of a publication or a dry run. */
+const Published = strictObject(
+  {
+    generation: Type.Integer(),
+    content_hash: Type.Integer(),
+    route_count: Type.Integer(),
+    warnings: Type.Array(IssueItem),
+    changes: Type.Optional(Type.Array(ChangeItem)),
+    affected: Type.Optional(Affected),
+  },
+  { $id: "PublishedConfig" },
+);
+
+export type PublishedConfig = Static<typeof Published>;
 
 const Time = Type.String({ format: "date-time" });
 
@@ -140,10 +201,12 @@ const Delivery = strictObject(
   },
   { $id: "Delivery" },
 );
+
 /** JSON numbers are exact up to here. */
 const MAX_DELTA = Number.MAX_SAFE_INTEGER;
 
 const Anything = Type.Unsafe<Readonly<Record<string, unknown>>>({ type: "object" });
+
 const replaceQuery = strictObject({ dry_run: Type.Optional(Type.Boolean()), overwrite: Type.Optional(Type.Boolean()) });
 
 const ifMatch = { "If-Match": "Content hash as in ETag: responds with 412 if another configuration is running" };

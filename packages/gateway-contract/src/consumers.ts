@@ -1,6 +1,6 @@
 import { oneOf, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
-import { Authorization } from "./authorization.ts";
+import { Authorization } from "./policies.ts";
 import {
   DryRun,
   FilePath,

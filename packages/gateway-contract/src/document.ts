@@ -1,12 +1,11 @@
 import { strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 import { Consumer } from "./consumers.ts";
-import { Admin, Analytics, gatewayFields, GatewaySettings } from "./gateway.ts";
+import { Admin, Analytics, gatewayFields, GatewaySettings, WebhookTarget } from "./gateway.ts";
 import { Listener } from "./listeners.ts";
 import { Policy } from "./policies.ts";
 import { Route } from "./routes.ts";
 import { Service, Upstream } from "./upstreams.ts";
-import { WebhookTarget } from "./webhooks.ts";
 
 /** The sections of a configuration file. */
 export const DocumentSchema = strictObject(

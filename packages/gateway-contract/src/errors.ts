@@ -14,7 +14,7 @@ export const ERRORS = {
   rate_limit_exceeded: { status: 429, message: "rate limit exceeded" },
   quota_exceeded: { status: 429, message: "quota exceeded" },
   request_headers_too_large: { status: 431, message: "The header is larger than allowed" },
-  internal: { status: 500, message: "Something broke inside; the log has the details" },
+  internal: { status: 500, message: "Internal error; the log has the details" },
   authentication_unavailable: { status: 500, message: "Credentials cannot be checked now" },
   quota_store_unavailable: { status: 500, message: "The quota cannot be charged now" },
   invalid_redirect_target: { status: 500, message: "The redirect's target cannot be written as a header" },
@@ -38,3 +38,46 @@ export const ERRORS = {
 } as const satisfies Record<string, { status: number; message: string }>;
 
 export type ErrorCode = keyof typeof ERRORS;
+
+export const ADMIN_ERRORS = {
+  config_invalid: { status: 400, message: "The configuration has errors" },
+  config_redacted_value: { status: 400, message: "The document contains a redacted value" },
+  patch_invalid: { status: 400, message: "The patch cannot be applied" },
+  bad_request: { status: 400, message: "The request is not valid" },
+  quota_bad_consumer: { status: 400, message: "This consumer has no quotas" },
+  analytics_exports_not_configured: { status: 400, message: "The document configures no exports" },
+  analytics_export_run_invalid: { status: 400, message: "This window cannot be exported" },
+  credential_issue_invalid: { status: 400, message: "This key cannot be issued" },
+  credential_retire_invalid: { status: 400, message: "The key cannot be retired at that time" },
+  role_forbidden: { status: 403, message: "The role of this certificate does not allow this" },
+  quota_bad_budget: { status: 400, message: "This consumer does not have that budget" },
+  too_many_streams: { status: 503, message: "Too many event streams are open" },
+  not_found: { status: 404, message: "There is no such resource" },
+  unknown_consumer: { status: 404, message: "The running document has no such consumer, and it has no keys" },
+  credential_not_active: { status: 404, message: "There is no such key, or it is already retired" },
+  state_store_not_configured: { status: 404, message: "There is no state store; set GATEWAY_STATE_DB" },
+  analytics_not_configured: { status: 404, message: "Usage is not counted without a state store" },
+  generation_not_found: { status: 404, message: "This generation is not retained" },
+  method_not_allowed: { status: 405, message: "This resource does not have that method" },
+  request_timeout: { status: 408, message: "The request took too long to arrive" },
+  config_file_differs: {
+    status: 409,
+    message:
+      "The configuration file has unpublished edits that this would overwrite: reload or correct the file, or allow it (overwrite=true in the query, --overwrite on the command line)",
+  },
+  config_conflict: { status: 412, message: "The running configuration is not the one named by If-Match" },
+  config_too_large: { status: 413, message: "The document is larger than 4 MiB" },
+  uri_too_long: { status: 414, message: "The request target is longer than 16384 bytes" },
+  unsupported_media_type: { status: 415, message: "The body's media type is not accepted here" },
+  expectation_failed: { status: 417, message: "The only expectation served is 100-continue" },
+  misdirected_request: { status: 421, message: "This host name is not one of this service" },
+  request_headers_too_large: { status: 431, message: "The header fields are larger than 65536 bytes" },
+  config_write_failed: { status: 500, message: "The configuration's file cannot be written" },
+  analytics_export_failed: { status: 500, message: "The export failed" },
+  state_store_unavailable: { status: 500, message: "The state store does not respond" },
+  quota_store_unavailable: { status: 500, message: "The state store does not respond" },
+  internal: { status: 500, message: "Internal error; the log has the details" },
+  version_not_supported: { status: 505, message: "This HTTP version is not supported" },
+} as const satisfies Record<string, { status: number; message: string }>;
+
+export type AdminErrorCode = keyof typeof ADMIN_ERRORS;

@@ -1,17 +1,20 @@
-import { oneOf, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
-import { Authorization } from "./authorization.ts";
+import { oneOf, strictObject, Type } from "@headworks/contract-kit";
 import { IntrospectionProvider, JwtProvider } from "./consumers.ts";
 import { CipherSuites } from "./listeners.ts";
+import { Authorization } from "./policies.ts";
 import {
   Cidr,
+  EVENT_KINDS,
   FilePath,
   Fingerprint,
+  MAX_MS,
   Ms,
   NameList,
   PositiveCount,
   PositiveMs,
   SecretHeaderMap,
+  SecretText,
   Token,
 } from "./primitives.ts";
 
@@ -24,6 +27,7 @@ export const SsrfFilter = strictObject({
   allowlist: Type.Optional(Type.Array(Cidr)),
   normalize_embedded_ipv4: Type.Optional(Type.Boolean()),
 });
+
 export type SsrfFilter = Static<typeof SsrfFilter>;
 
 /** Default of `max_buffered_bytes`. */
@@ -77,9 +81,11 @@ export const gatewayFields = {
 } as const;
 
 export const GatewaySettings = strictObject(gatewayFields);
+
 export type GatewaySettings = Static<typeof GatewaySettings>;
 
 export const ADMIN_ROLES = ["viewer", "operator", "admin"] as const;
+
 export type AdminRole = (typeof ADMIN_ROLES)[number];
 
 /** Exactly one of the fields. */
@@ -109,6 +115,7 @@ export const Admin = strictObject({
   roles: Type.Optional(Type.Array(strictObject({ match: CertificateMatch, role: oneOf([...ADMIN_ROLES]) }))),
   audit_log: Type.Optional(strictObject({ path: Type.Optional(FilePath) })),
 });
+
 export type Admin = Static<typeof Admin>;
 
 export const Analytics = strictObject({
@@ -131,4 +138,20 @@ export const Analytics = strictObject({
     }),
   ),
 });
+
 export type Analytics = Static<typeof Analytics>;
+
+/** Fields are validated with the document, so that issues are specific. */
+export const WebhookTarget = strictObject({
+  url: Type.String(),
+  events: Type.Array(Type.String({ "x-choices": EVENT_KINDS })),
+  headers: Type.Optional(SecretHeaderMap),
+  timeout_ms: Type.Optional(Type.Integer({ minimum: 1, maximum: 60_000, default: 2000 })),
+  max_attempts: Type.Optional(Type.Integer({ minimum: 1, maximum: 10, default: 3 })),
+  backoff_base_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: MAX_MS, default: 100 })),
+  backoff_cap_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: MAX_MS, default: 1000 })),
+  /** Adds the three headers of Standard Webhooks. */
+  signing: Type.Optional(strictObject({ secret: SecretText })),
+});
+
+export type WebhookTarget = Static<typeof WebhookTarget>;

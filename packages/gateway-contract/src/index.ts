@@ -1,9 +1,9 @@
 /** The contract of Sluice; safe for browsers. */
 export { adminApiInfo, adminOperations } from "./admin.ts";
-export type { AffectedByPlan, PublishedConfig, RouteTraffic } from "./published-config.ts";
+export type { AffectedByPlan, PublishedConfig, RouteTraffic } from "./admin.ts";
 export { dayOf, monthOf, secondsUntil, type CalendarWindow } from "./calendar-window.ts";
-export { ADMIN_ERRORS, type AdminErrorCode } from "./admin-errors.ts";
-export { Authorization } from "./authorization.ts";
+export { ADMIN_ERRORS, type AdminErrorCode } from "./errors.ts";
+export { Authorization } from "./policies.ts";
 export { Consumer, Credential, IntrospectionProvider, JwtProvider, Quotas } from "./consumers.ts";
 export { configText, defineConfig, type WrittenConfig } from "./define-config.ts";
 export { DocumentSchema, type ConfigDocument, type DocumentInput } from "./document.ts";
@@ -59,4 +59,4 @@ export {
   UpstreamTimeouts,
   UpstreamTls,
 } from "./upstreams.ts";
-export { WebhookTarget } from "./webhooks.ts";
+export { WebhookTarget } from "./gateway.ts";

@@ -13,8 +13,6 @@ import {
 import { basename, dirname, join } from "node:path";
 import { makeDirectorySync } from "@headworks/files";
 import { archiveNames, pruneArchives } from "./archives.ts";
-import { periodStart, type Rotation } from "./rotation-period.ts";
-import { problemSentence } from "./write-error.ts";
 import { type OverflowRule, WaitingLines } from "./waiting-lines.ts";
 
 /** The last two are undefined on Windows. */
@@ -69,11 +67,15 @@ export interface LogFileStatus {
 }
 
 const CHECK_PERIOD_MS = 60_000;
+
 /** Interval of checks for a removed file; each costs a system call. */
 const LOOK_MS = 250;
+
 const RETRY_MS = 1000;
+
 /** Minimum interval of reports, for a disk that is full intermittently. */
 const ANNOUNCE_MS = 600_000;
+
 const CHUNK_BYTES = 262_144;
 
 /** Whole lines, except after a partial write. */
@@ -460,4 +462,56 @@ function reserve(path: string): boolean {
     if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
     throw error;
   }
+}
+
+/** Time-based rotation, in addition to the size limit. */
+export type Rotation =
+  | { readonly mode: "never" }
+  | { readonly mode: "hourly" }
+  | { readonly mode: "daily" }
+  | { readonly mode: "size"; readonly sizeBytes: number };
+
+/**
+ * Start of the local hour or day of `atMs`, milliseconds since 1970; undefined without time-based rotation. Moments
+ * with equal starts share a file. An hour repeated when the clock is set back counts separately.
+ */
+export function periodStart(rotation: Rotation, atMs: number): number | undefined {
+  const at = new Date(atMs);
+  switch (rotation.mode) {
+    case "hourly":
+      // Subtracts the displayed minutes: some zones are offset by half an hour.
+      return atMs - ((at.getMinutes() * 60 + at.getSeconds()) * 1000 + at.getMilliseconds());
+    case "daily":
+      return new Date(at.getFullYear(), at.getMonth(), at.getDate()).getTime();
+    default:
+      return undefined;
+  }
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  ENOSPC: "the disk is full",
+  EDQUOT: "the quota of the disk is used up",
+  EROFS: "the disk is read-only",
+  EACCES: "the file or its directory may not be written",
+  EPERM: "the file or its directory may not be written",
+  ELOOP: "it is a link",
+  EISDIR: "it is a directory",
+  ENXIO: "it is not a regular file",
+  ENOTDIR: "its directory is a file",
+  EEXIST: "its directory is a file",
+  EMFILE: "too many files are open",
+  ENFILE: "too many files are open",
+  EFBIG: "the file may not get larger",
+};
+
+/** Why a log file cannot be written; an error made from such a sentence keeps it. */
+function problemSentence(path: string, error: unknown): string {
+  const { message } = error as Error;
+  return message.startsWith("The log file") ? message : `The log file ${path} cannot be written: ${reasonOf(error)}`;
+}
+
+/** The system error in words, to complete a sentence. */
+export function reasonOf(error: unknown): string {
+  const { code, message } = error as NodeJS.ErrnoException;
+  return code === undefined ? message : (REASONS[code] ?? code);
 }

@@ -247,9 +247,9 @@ test("all error responses have one shape", async () => {
     ["GET", "/api/things?lmit=1", {}, undefined, 400, "VALIDATION_ERROR", /query\/lmit/],
     ["GET", "/api/things?__proto__=1", {}, undefined, 400, "VALIDATION_ERROR", /query\/__proto__/],
     ["POST", "/api/things/flip?x=1", {}, undefined, 400, "VALIDATION_ERROR", /query\/x/],
-    ["GET", "/api/things/broken", {}, undefined, 500, "INTERNAL", /^Something broke inside/],
-    ["GET", "/api/things/wordy", {}, undefined, 500, "INTERNAL", /^Something broke inside/],
-    ["GET", "/broken", {}, undefined, 500, "INTERNAL", /^Something broke inside/],
+    ["GET", "/api/things/broken", {}, undefined, 500, "INTERNAL", /^Internal error/],
+    ["GET", "/api/things/wordy", {}, undefined, 500, "INTERNAL", /^Internal error/],
+    ["GET", "/broken", {}, undefined, 500, "INTERNAL", /^Internal error/],
     ["GET", "/assets/none.js", {}, undefined, 404, "NOT_FOUND", /nothing/],
     ["GET", "/..%2f..%2fetc/passwd.txt", {}, undefined, 404, "NOT_FOUND", /nothing/],
   ];
