@@ -13,7 +13,7 @@ export const gatewayZones: readonly Zone[] = [
   {
     name: "gateway/composition",
     files: [
-      "apps/gateway/src/{main,gateway,gateway-facts,admin-plane,client-requests,document-checks,listener-followers,route-actions,slices,pipeline-order,clock,process-log}.ts",
+      "apps/gateway/src/{main,gateway,gateway-facts,admin-plane,document-checks,slices,pipeline-order,clock,process-log}.ts",
     ],
     node: "all",
     npm: "all",

@@ -9,9 +9,13 @@
  * lookup; `empty loop` is the cost without a table.
  */
 import { NO_BODY } from "@headworks/http1";
-import { RequestContext } from "../../apps/gateway/src/request/context.ts";
-import type { CompiledRoute, Generation, RouteTable } from "../../apps/gateway/src/request/generation.ts";
-import { TrustedProxies } from "../../apps/gateway/src/request/client-identity.ts";
+import {
+  type CompiledRoute,
+  type Generation,
+  RequestContext,
+  type RouteTable,
+} from "../../apps/gateway/src/request/context.ts";
+import { TrustedProxies } from "../../apps/gateway/src/request/forwarding-rules.ts";
 import { checkPath } from "../../apps/gateway/src/routing/request-path.ts";
 import { compileRouteTable } from "../../apps/gateway/src/routing/route-table.ts";
 

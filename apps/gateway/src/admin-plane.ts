@@ -19,13 +19,13 @@ import { patchedTextSteps, saysSteps } from "#config/patched-text.ts";
 import { inTurns } from "#config/steps.ts";
 import { readConfigFile, replaceFile, watchFile } from "#config/watch-file.ts";
 import { hashText, redactedDocument, toJson, toYaml } from "#config/write-document.ts";
-import { requestIdFor } from "#request/request-id.ts";
+import { requestIdFor } from "#request/forwarding-rules.ts";
 import { explainRoute } from "#routing/explain.ts";
 import { IssuedCredentials, type IssuedKeys } from "#slices/consumers/consumers.slice.ts";
 import { usageJson } from "#slices/quotas/quotas.slice.ts";
 import type { StateStore } from "#storage/state-store.ts";
 import type { EndpointPools } from "#upstream/endpoint-pools.ts";
-import { forceState, upstreamSnapshots } from "#upstream/upstream-state.ts";
+import { forceState, upstreamSnapshots } from "#upstream/upstream-registry.ts";
 import type { FactSources } from "./gateway-facts.ts";
 import type { Clock } from "./slice.ts";
 import manifest from "../package.json" with { type: "json" };
@@ -64,7 +64,7 @@ export type Traffic = Pick<
 function trafficHere({ upstreams, pools, pipeline, slices }: AdminPlaneParts): Traffic {
   const { cache, metrics } = slices;
   return {
-    upstreams: () => upstreamSnapshots(upstreams, pools),
+    upstreams: () => upstreamSnapshots(upstreams, (endpoint) => pools.openConnections(endpoint)),
     recent: () => metrics.recent(),
     force: (forced) => forceState(upstreams, forced),
     purge: (route) => {

@@ -11,9 +11,9 @@ import {
   type Route,
   type Service,
 } from "@headworks/gateway-contract";
-import { parseCookies } from "@headworks/http-fields";
-import { fieldValues } from "@headworks/http1";
-import { DeadlineSweep } from "@headworks/sockets";
+import { parseCookies, reasonPhrase } from "@headworks/http-fields";
+import { asciiTarget, fieldValues, NO_BODY } from "@headworks/http1";
+import { type BufferBudget, DeadlineSweep } from "@headworks/sockets";
 import type { AdminServer } from "#admin/admin-server.ts";
 import type { CompiledActions } from "#config/compile.ts";
 import { GenerationHistory } from "#config/generation-history.ts";
@@ -29,33 +29,41 @@ import { onlyListenerOf } from "#config/only-listener.ts";
 import { ReloadRequests } from "#config/reload-requests.ts";
 import { type FileWatch, readConfigFile, watchFile } from "#config/watch-file.ts";
 import { EventBus } from "#events/event-bus.ts";
-import { tryAddresses, whyNoAddress } from "#listener/listen-error.ts";
 import { environmentNumber, environmentProblems } from "#listener/environment-numbers.ts";
-import { ListenerSet } from "#listener/listener-set.ts";
-import { SessionTickets } from "#listener/session-tickets.ts";
+import { type ListenerProblem, ListenerSet, tryAddresses, whyNoAddress } from "#listener/listener-set.ts";
+import { SessionTickets } from "#listener/tls-acceptor.ts";
 import { AdmissionControl } from "#request/admission.ts";
-import type { RequestContext } from "#request/context.ts";
-import { dryRunReport } from "#request/dry-run-report.ts";
+import {
+  dryRunReport,
+  type Generation,
+  type ListenerFacts,
+  type Peer,
+  RequestContext,
+  type Response,
+} from "#request/context.ts";
+import { newRequestId, X_REQUEST_ID } from "#request/forwarding-rules.ts";
 import { Pipeline } from "#request/pipeline.ts";
-import { compileResponseAction } from "#routing/actions.ts";
-import { compileRewrite } from "#routing/rewrite.ts";
+import { errorResponse } from "#request/response-sender.ts";
+import { compileResponseAction, compileRewrite } from "#routing/actions.ts";
+import { canonicalTarget, checkPath } from "#routing/request-path.ts";
 import { compileRouteTable } from "#routing/route-table.ts";
 import { IssuedKeys } from "#slices/consumers/consumers.slice.ts";
 import type { RecentTraffic } from "#slices/metrics/metrics.slice.ts";
 import { openStateStore } from "#storage/open-state-store.ts";
 import type { IssuedCredential, StateStore } from "#storage/state-store.ts";
 import { EndpointPools } from "#upstream/endpoint-pools.ts";
-import { compileService } from "#upstream/service-choice.ts";
-import { UpstreamMaintenance } from "#upstream/upstream-maintenance.ts";
-import { UpstreamRegistry } from "#upstream/upstream-registry.ts";
-import type { ForcedState, UpstreamSnapshot } from "#upstream/upstream-state.ts";
+import { UpstreamMaintenance } from "#upstream/name-discovery.ts";
+import {
+  compileService,
+  type ForcedState,
+  UpstreamRegistry,
+  type UpstreamSnapshot,
+} from "#upstream/upstream-registry.ts";
 import { WorkerPool } from "#workers/worker-pool.ts";
 import type { AdminPlaneParts } from "./admin-plane.ts";
-import { connectionServices, reservedResponse, targetProblem } from "./client-requests.ts";
 import { systemClock } from "./clock.ts";
 import { documentChecks } from "./document-checks.ts";
 import { gatewayFacts } from "./gateway-facts.ts";
-import { listenerFollowers, listenerIssues } from "./listener-followers.ts";
 import type { Clock, EventSink } from "./slice.ts";
 import { type CountedElsewhere, createSlices, inGateOrder, inResponseOrder } from "./slices.ts";
 
@@ -494,4 +502,149 @@ function cookieOf(request: RequestContext, name: string): string | undefined {
     if (found !== undefined) return found.value;
   }
   return undefined;
+}
+
+/** Why a target may not be routed or forwarded; undefined if it may. */
+function targetProblem(target: string): string | undefined {
+  const verdict = checkPath(target);
+  return verdict === "ok" ? undefined : `The path of the request cannot be used: ${verdict}`;
+}
+
+/** Responses for the gateway's own paths, before routing; `/metrics` only on listeners that have it. */
+function reservedResponse(
+  request: RequestContext,
+  isReady: () => boolean,
+  metricsText: () => Promise<string>,
+): Response | undefined | Promise<Response> {
+  switch (request.path) {
+    case "/healthz":
+      return envelope(200, "ok", "ok", request.requestId);
+    case "/readyz":
+      return isReady()
+        ? envelope(200, "ready", "ready", request.requestId)
+        : envelope(503, "not_ready", "not ready", request.requestId);
+    case "/metrics":
+      return hasMetrics(request) ? metricsResponse(metricsText()) : undefined;
+    default:
+      return undefined;
+  }
+}
+
+/** By the running document, not the one of the connection. */
+function hasMetrics({ generation, listener }: RequestContext): boolean {
+  return generation.document.listeners.some(({ name, metrics }) => name === listener.name && metrics === true);
+}
+
+async function metricsResponse(text: Promise<string>): Promise<Response> {
+  return { status: 200, fields: ["Content-Type", "text/plain; version=0.0.4; charset=utf-8"], body: await text };
+}
+
+function envelope(status: number, code: string, message: string, requestId: string): Response {
+  const error = { code, message, request_id: requestId };
+  return { status, fields: ["Content-Type", "application/json"], body: JSON.stringify({ error }) };
+}
+
+/** Creates the services with which listeners turn heads into requests of the running generation. */
+function connectionServices(
+  generations: Generations,
+  pipeline: Pipeline,
+  deadlines: DeadlineSweep,
+  buffers: BufferBudget,
+  environment: Readonly<Record<string, string | undefined>>,
+  log: Logger,
+): ConstructorParameters<typeof ListenerSet>[0]["services"] {
+  return {
+    deadlines,
+    buffers,
+    onDefect: (error) => log.error({ err: error }, "A connection of a client failed"),
+    limits: {
+      fieldCount: environmentNumber(environment, "GATEWAY_HTTP1_MAX_HEADERS"),
+      headBytes: environmentNumber(environment, "GATEWAY_HTTP1_MAX_HEADER_BYTES"),
+    },
+    request: (head, listener, peer, nowMs, stream) => {
+      const generation = generations.current;
+      if (generation === undefined) throw new Error("A listener accepted a request before a generation was published");
+      const sentTarget = head.targetForm === "absolute" ? originForm(head.target) : head.target;
+      const request = new RequestContext({
+        generation,
+        listener,
+        peer,
+        startedMs: nowMs,
+        version: stream.version,
+        method: head.method,
+        target: canonicalTarget(asciiTarget(sentTarget)),
+        sentTarget,
+        authority: head.authority,
+        fields: head.fields,
+        framing: head.framing,
+        upgrade: head.upgrade,
+      });
+      pipeline.handle(request, stream);
+    },
+    refusal: (code, message, listener, peer) => {
+      const requestId = newRequestId();
+      const response = errorResponse(message === undefined ? { code } : { code, message }, requestId);
+      const body = String(response.body);
+      const fields = [...response.fields];
+      const generation = generations.current;
+      (generation?.requestIdField ?? X_REQUEST_ID).pushIds(fields, { requestId, correlationId: requestId });
+      if (generation !== undefined) {
+        const request = unreadRequest(generation, listener, peer, requestId);
+        pipeline.refused(request, response.status, code, Buffer.byteLength(body));
+      }
+      return { status: response.status, reason: reasonPhrase(response.status), fields, body };
+    },
+  };
+}
+
+/** Placeholder for a malformed request, none of whose data is trusted. */
+function unreadRequest(generation: Generation, listener: ListenerFacts, peer: Peer, requestId: string): RequestContext {
+  const request = new RequestContext({
+    generation,
+    listener,
+    peer,
+    startedMs: performance.now(),
+    version: "1.1",
+    method: "",
+    target: "",
+    authority: undefined,
+    fields: [],
+    framing: NO_BODY,
+  });
+  request.requestId = requestId;
+  request.correlationId = requestId;
+  return request;
+}
+
+/** Path and query of `http://host/path?query`; the authority is already extracted. */
+function originForm(target: string): string {
+  const pathAt = target.indexOf("/", target.indexOf("://") + 3);
+  const queryAt = target.indexOf("?");
+  if (pathAt !== -1 && (queryAt === -1 || pathAt < queryAt)) return target.slice(pathAt);
+  return queryAt === -1 ? "/" : `/${target.slice(queryAt)}`;
+}
+
+/** Applies published generations to the listeners of this process. `graceMs`: for removed listeners. */
+export function listenerFollowers(
+  listeners: () => ListenerSet | undefined,
+  graceMs: () => number,
+): GenerationSubscribers {
+  return {
+    prepare: async (_candidate, reading) => {
+      const problems = (await listeners()?.prepare(reading.document.listeners)) ?? [];
+      return listenerIssues(problems, reading);
+    },
+    publish: async () => await listeners()?.take(graceMs()),
+    discard: () => void listeners()?.giveUp(),
+  };
+}
+
+/** Turns listener problems into issues of the document. */
+function listenerIssues(problems: readonly ListenerProblem[], { positions }: CheckedReading): Issue[] {
+  return problems.map(({ at, message }) => ({
+    code: "compile_failed",
+    ...positions.locate(["listeners", at]),
+    message,
+    severity: "error",
+  }));
 }

@@ -1,7 +1,7 @@
 import type { ConfigDocument, EventKind, EventPayloads, IssueCode, Listener, Route } from "@headworks/gateway-contract";
 import type { Secret } from "@headworks/contract-kit";
 import type { Logger } from "pino";
-import type { BodyFilter, Decorator, Gate, Observer, RequestChange, ResponseStore, Tracer } from "#request/phases.ts";
+import type { BodyFilter, Decorator, Gate, Observer, RequestChange, ResponseStore, Tracer } from "#request/context.ts";
 
 /** Clocks; replaceable in tests. */
 export interface Clock {

@@ -24,7 +24,7 @@ import {
 } from "@headworks/testkit";
 import type { DocumentInput } from "@headworks/gateway-contract";
 import { CertificateAuthority } from "@headworks/tls-authority";
-import { Http1Exchange } from "#upstream/http1-exchange.ts";
+import { Http1Exchange } from "#upstream/http1-pool.ts";
 import type { ResponseHandler } from "#upstream/upstream-exchange.ts";
 import { startGateway, type TestGateway } from "./gateway-rig.ts";
 

@@ -4,7 +4,7 @@ import type { EventKind, Upstream } from "@headworks/gateway-contract";
 import { CHUNKED, lengthFraming, NO_BODY } from "@headworks/http1";
 import fc from "fast-check";
 import { NewRequest, type FakeExchange, type Waiting } from "./model-request.ts";
-import { UpstreamRegistry, type LiveUpstream } from "#upstream/upstream-registry.ts";
+import { UpstreamRegistry, type UpstreamGroup } from "#upstream/upstream-registry.ts";
 
 /** What may happen next; numbers choose among what there is. */
 type Step =
@@ -67,11 +67,11 @@ const DOCUMENTS: readonly Upstream[] = [
 class World {
   nowMs = 0;
   readonly registry: UpstreamRegistry;
-  readonly group: LiveUpstream;
+  readonly group: UpstreamGroup;
   readonly requests: NewRequest[] = [];
   readonly waiting: Waiting[] = [];
   readonly exchanges: FakeExchange[] = [];
-  readonly seenEndpoints = new Set<LiveUpstream["endpoints"][number]>();
+  readonly seenEndpoints = new Set<UpstreamGroup["endpoints"][number]>();
   /** Passes that were not settled, by epoch. */
   readonly #passes = new Map<number, number>();
   #breaker: EventKind = "breaker_closed";

@@ -2,11 +2,9 @@ import assert from "node:assert/strict";
 import { type Framing, hasBody, lengthFraming, type RawFields, type ResponseHead } from "@headworks/http1";
 import { BufferBudget, type SharedBytes } from "@headworks/sockets";
 import { ResponseSender } from "#request/response-sender.ts";
-import type { ClientHandler, ClientStream } from "#request/client-stream.ts";
-import { RequestContext } from "#request/context.ts";
-import type { Generation } from "#request/generation.ts";
+import { type ClientHandler, type ClientStream, type Generation, RequestContext } from "#request/context.ts";
 import { ProxiedRequest } from "#request/proxied-request.ts";
-import { TrustedProxies } from "#request/client-identity.ts";
+import { TrustedProxies } from "#request/forwarding-rules.ts";
 import type {
   ResponseHandler,
   EndpointPool,
@@ -14,11 +12,11 @@ import type {
   UpstreamExchange,
   UpstreamFailure,
 } from "#upstream/upstream-exchange.ts";
-import type { LiveUpstream } from "#upstream/upstream-registry.ts";
+import type { UpstreamGroup } from "#upstream/upstream-registry.ts";
 
 /** Where waiting attempts and their ways are found by a test. */
 export interface Surroundings {
-  readonly group: LiveUpstream;
+  readonly group: UpstreamGroup;
   readonly waiting: Waiting[];
   readonly exchanges: FakeExchange[];
 }

@@ -8,8 +8,7 @@ import { pino } from "pino";
 import { temporaryDirectory, type TemporaryDirectory } from "@headworks/testkit";
 import { CertificateAuthority } from "@headworks/tls-authority";
 import type { ListenerTls } from "@headworks/gateway-contract";
-import { SessionTickets } from "#listener/session-tickets.ts";
-import { TlsAcceptor } from "#listener/tls-acceptor.ts";
+import { SessionTickets, TlsAcceptor } from "#listener/tls-acceptor.ts";
 import { startWorkers } from "./workers-rig.ts";
 
 const authority = CertificateAuthority.create();

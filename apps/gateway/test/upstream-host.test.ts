@@ -14,7 +14,7 @@ import {
   waitUntil,
 } from "@headworks/testkit";
 import { CertificateAuthority } from "@headworks/tls-authority";
-import { compileUpstreamHost, endpointHost, probeHost, tlsName } from "#upstream/upstream-host.ts";
+import { compileUpstreamHost, endpointHost, probeHost, tlsName } from "#upstream/endpoint-connection.ts";
 import { serving, startGateway } from "./gateway-rig.ts";
 import { proxied } from "./route-documents.ts";
 

@@ -1,7 +1,7 @@
 import type { ExportRefusal, ExportRequest, UsageExportSlice } from "#slices/usage-export/usage-export.slice.ts";
 import type { QuotasSlice, UsageRecord } from "#slices/quotas/quotas.slice.ts";
 import type { RecentTraffic } from "#slices/metrics/metrics.slice.ts";
-import type { ForcedState, UpstreamSnapshot } from "#upstream/upstream-state.ts";
+import type { ForcedState, UpstreamSnapshot } from "#upstream/upstream-registry.ts";
 import { AdminError } from "./admin-error.ts";
 import { allShares } from "./traffic-shares.ts";
 import type { HandlerCall } from "./bind-operation.ts";

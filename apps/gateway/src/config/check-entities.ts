@@ -1,6 +1,6 @@
 import { canonicalHost, parseAddress, parseHostPort } from "@headworks/host-patterns";
 import type { ConfigDocument, Route, Service, Upstream } from "@headworks/gateway-contract";
-import { isRemovedFromClients, mayCarryRequestId } from "#request/forwarded-fields.ts";
+import { isRemovedFromClients, mayCarryRequestId } from "#request/forwarding-rules.ts";
 import type { IssueReport } from "#slice.ts";
 import type { FieldPath } from "./pointer.ts";
 

@@ -1,8 +1,16 @@
 import type { ConfigDocument, Listener, Route } from "@headworks/gateway-contract";
-import type { CompiledAction, CompiledRoute, Generation, RouteTable } from "#request/generation.ts";
-import { RequestIdField, Via, X_REQUEST_ID } from "#request/forwarded-fields.ts";
-import type { ResponseStore, BodyFilter, Decorator, Gate, RequestChange } from "#request/phases.ts";
-import { TrustedProxies } from "#request/client-identity.ts";
+import type {
+  BodyFilter,
+  CompiledAction,
+  CompiledRoute,
+  Decorator,
+  Gate,
+  Generation,
+  RequestChange,
+  ResponseStore,
+  RouteTable,
+} from "#request/context.ts";
+import { RequestIdField, TrustedProxies, Via, X_REQUEST_ID } from "#request/forwarding-rules.ts";
 import type { CompiledSlice, CompileScope, GatewaySlice } from "#slice.ts";
 
 /** The actions of all routes of one generation. */

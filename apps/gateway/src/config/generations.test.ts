@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { rm, writeFile } from "node:fs/promises";
 import { test } from "node:test";
 import { setImmediate } from "node:timers/promises";
-import type { Decorator, Gate } from "#request/phases.ts";
+import type { Decorator, Gate } from "#request/context.ts";
 import type { GatewaySlice } from "#slice.ts";
 import { temporaryDirectory } from "@headworks/testkit";
 import { generationRig } from "../../test/config/generation-rig.ts";

@@ -9,7 +9,7 @@ import {
   type Issue,
   type Listener,
 } from "@headworks/gateway-contract";
-import type { Generation } from "#request/generation.ts";
+import type { Generation } from "#request/context.ts";
 import type { CompileScope, EventSink } from "#slice.ts";
 import {
   checkingSteps,

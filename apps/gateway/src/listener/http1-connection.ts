@@ -27,10 +27,8 @@ import {
   type Timed,
   turnMs,
 } from "@headworks/sockets";
-import type { ClientHandler, ClientStream, ListenerFacts, Peer } from "#request/client-stream.ts";
-import type { TunnelEnd } from "#request/join-sockets.ts";
-import { ClientPace } from "./client-pace.ts";
-import { type ConnectionServices, HALF_CLOSED_MS, type OpenConnection } from "./connection-services.ts";
+import type { ClientHandler, ClientStream, ListenerFacts, Peer, TunnelEnd } from "#request/context.ts";
+import { ClientPace, type ConnectionServices, HALF_CLOSED_MS, type OpenConnection } from "./connection-services.ts";
 
 /** Writes the responses of a client connection one after the other. */
 class Http1ResponseWriter {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { waitUntil } from "@headworks/testkit";
-import { SessionTickets } from "./session-tickets.ts";
+import { SessionTickets } from "./tls-acceptor.ts";
 
 test("ticket keys depend on context and secret only", () => {
   const tickets = new SessionTickets();

@@ -5,8 +5,7 @@ import type { ConfigDocument } from "@headworks/gateway-contract";
 import { FakeClock } from "@headworks/testkit";
 import { compiledRoute, documentOf, requestFor, routeWith } from "../../test/routing/requests.ts";
 import { AdmissionControl } from "./admission.ts";
-import { RequestContext } from "./context.ts";
-import type { Refusal } from "./phases.ts";
+import { type Refusal, RequestContext } from "./context.ts";
 
 type Settings = ConfigDocument["gateway"];
 
@@ -79,7 +78,7 @@ test("admission: over cap = 503 gateway_saturated, no Retry-After; a released pe
   const rig = new Rig({ max_concurrent_requests: 2 });
   const [one, two] = [rig.request(), rig.request()];
   assert.deepEqual([rig.ask(one).state, rig.ask(two).state, rig.ask().state], ["in", "in", "shed"]);
-  rig.admission.release(one);
+  rig.admission.release();
   assert.deepEqual([rig.ask().state, rig.ask().state], ["in", "shed"]);
 });
 
@@ -156,7 +155,7 @@ test("admission_queue: queued requests are admitted in order as permits are rele
   const running = rig.request();
   rig.ask(running);
   const [one, two] = [rig.ask(), rig.ask()];
-  rig.admission.release(running);
+  rig.admission.release();
   await rig.clock.advance(0);
   assert.deepEqual([one.state, two.state, rig.admission.active], ["in", "waits", 1]);
   assert.equal(rig.clock.pendingTimers, 1, "an admitted request has no timer");
@@ -169,7 +168,7 @@ test("admission_queue: per_priority true: low priority may fill half of the queu
   const waiting = [5, 5, 5, 9, 9, 9].map((priority) => rig.ask(rig.request(priority)));
   const states = (): string[] => waiting.map(({ state }) => state);
   assert.deepEqual(states(), ["waits", "waits", "shed", "waits", "waits", "shed"]);
-  rig.admission.release(running);
+  rig.admission.release();
   await rig.clock.advance(0);
   assert.deepEqual(states(), ["waits", "waits", "shed", "in", "waits", "shed"]);
 });
@@ -179,7 +178,7 @@ test("admission_queue: per_priority false: one queue for all", async () => {
   const running = rig.request();
   rig.ask(running);
   const waiting = [5, 9, 5, 5].map((priority) => rig.ask(rig.request(priority)));
-  rig.admission.release(running);
+  rig.admission.release();
   await rig.clock.advance(0);
   assert.deepEqual(
     waiting.map(({ state }) => state),
@@ -194,9 +193,9 @@ test("admission_queue: a disconnected client leaves the queue and takes no permi
   const gone = rig.request();
   rig.ask(gone);
   const next = rig.ask();
-  rig.admission.withdraw(gone);
+  gone.leaveAdmission?.();
   assert.equal(rig.clock.pendingTimers, 1);
-  rig.admission.release(running);
+  rig.admission.release();
   await rig.clock.advance(0);
   assert.deepEqual([next.state, rig.admission.active], ["in", 1]);
 });
@@ -241,7 +240,8 @@ test("admission: permits never exceed the cap, and all are released", async () =
             const chosen = from[step.at % Math.max(1, from.length)];
             if (chosen === undefined) continue;
             chosen.asked.state = "gone";
-            rig.admission[step.kind](chosen.request);
+            if (step.kind === "release") rig.admission.release();
+            else chosen.request.leaveAdmission?.();
           }
           await Promise.resolve();
           await Promise.resolve();
@@ -251,9 +251,9 @@ test("admission: permits never exceed the cap, and all are released", async () =
           assert.equal(rig.clock.pendingTimers, inState("waits").length);
         }
         for (let left = inState("in"); left.length > 0; left = inState("in")) {
-          for (const { request, asked } of left) {
+          for (const { asked } of left) {
             asked.state = "gone";
-            rig.admission.release(request);
+            rig.admission.release();
           }
           await rig.clock.advance(0);
         }

@@ -1,10 +1,6 @@
 import type { ConfigDocument } from "@headworks/gateway-contract";
 import { Queue } from "@headworks/sockets";
-import type { RequestContext } from "./context.ts";
-import type { DryRunReport } from "./dry-run-report.ts";
-import type { Generation } from "./generation.ts";
-import type { Refusal } from "./phases.ts";
-import type { Admission } from "./pipeline.ts";
+import type { DryRunReport, Generation, Refusal, RequestContext } from "./context.ts";
 
 /** Requests of this priority or above may use the reserve. */
 const HIGH_PRIORITY = 8;
@@ -56,7 +52,7 @@ interface Waiting {
  * of priority 8 and above, if the document has any; other requests are shed at once, or wait in a bounded queue for a
  * bounded time.
  */
-export class AdmissionControl implements Admission {
+export class AdmissionControl {
   readonly #report: DryRunReport;
   readonly #after: NonNullable<AdmissionParts["after"]>;
   readonly #high = new Queue<Waiting>();
@@ -84,6 +80,7 @@ export class AdmissionControl implements Admission {
     return { admitted: this.#admitted, timeout: this.#timeout, queueFull: this.#queueFull, depth };
   }
 
+  /** `true`: call `release` once. A refusal: the request is shed. */
   admit(request: RequestContext): true | Refusal | Promise<true | Refusal> {
     const rules = this.#rulesOf(request.generation);
     const isHigh = priorityOf(request) >= HIGH_PRIORITY;
@@ -99,13 +96,9 @@ export class AdmissionControl implements Admission {
     return this.#enqueue(request, rules, isHigh);
   }
 
-  release(_request: RequestContext): void {
+  release(): void {
     this.#active -= 1;
     this.#grant();
-  }
-
-  withdraw(request: RequestContext): void {
-    request.leaveAdmission?.();
   }
 
   /** The rules of the newest generation, whatever the request's own: all requests share the permits. */

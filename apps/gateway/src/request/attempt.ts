@@ -9,8 +9,9 @@ import type {
   UpstreamExchange,
   UpstreamFailure,
 } from "#upstream/upstream-exchange.ts";
-import type { EndpointState, UpstreamGroup } from "#upstream/upstream-group.ts";
-import type { AttemptTrace } from "./phases.ts";
+import type { Endpoint } from "#upstream/endpoint.ts";
+import type { UpstreamGroup } from "#upstream/upstream-registry.ts";
+import type { AttemptTrace } from "./context.ts";
 
 /** Why an attempt came to nothing; `stale`: its connection was closed before it, and it can be made again for nothing. */
 export type AttemptFailure = UpstreamFailure | "stale";
@@ -45,7 +46,7 @@ export interface AttemptOwner {
 export interface AttemptParts {
   readonly owner: AttemptOwner;
   readonly group: UpstreamGroup;
-  readonly endpoint: EndpointState;
+  readonly endpoint: Endpoint;
   /** Epoch of the breaker's pass. */
   readonly passEpoch: number;
   readonly timeouts: UpstreamTimeouts | undefined;
@@ -58,7 +59,7 @@ const MAX_DISCARDED_MS = 1000;
 
 /** One attempt to get a response from one endpoint. It is settled exactly once with the breaker and the endpoint. */
 export class Attempt implements ResponseHandler, ExchangeWaiter {
-  readonly endpoint: EndpointState;
+  readonly endpoint: Endpoint;
   readonly trace: AttemptTrace | undefined;
   readonly #parts: AttemptParts;
   readonly #endpointEpoch: number;

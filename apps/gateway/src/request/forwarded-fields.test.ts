@@ -2,16 +2,110 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { NO_BODY, type RawFields } from "@headworks/http1";
-import { RequestContext } from "./context.ts";
+import { type Generation, RequestContext } from "./context.ts";
+import { clientResponseFields, identityKey, upstreamRequestFields } from "./forwarded-fields.ts";
 import {
-  clientResponseFields,
-  identityKey,
+  acceptableRequestId,
   mayCarryRequestId,
+  newRequestId,
   RequestIdField,
-  upstreamRequestFields,
-} from "./forwarded-fields.ts";
-import type { Generation } from "./generation.ts";
-import { TrustedProxies } from "./client-identity.ts";
+  TrustedProxies,
+  Via,
+} from "./forwarding-rules.ts";
+
+const CASES: readonly [string, string[], string, string[], string][] = [
+  ["no trusted proxies: the peer is the client", [], "10.0.0.1", ["X-Forwarded-For", "1.2.3.4"], "10.0.0.1"],
+  [
+    "an untrusted peer is the client whatever its header",
+    ["10.0.0.0/8"],
+    "9.9.9.9",
+    ["X-Forwarded-For", "1.2.3.4"],
+    "9.9.9.9",
+  ],
+  ["a trusted peer names the client", ["10.0.0.0/8"], "10.0.0.1", ["X-Forwarded-For", "1.2.3.4"], "1.2.3.4"],
+  [
+    "addresses that the client prepended are ignored",
+    ["10.0.0.0/8"],
+    "10.0.0.1",
+    ["X-Forwarded-For", "6.6.6.6, 1.2.3.4"],
+    "1.2.3.4",
+  ],
+  [
+    "chains of trusted proxies are walked",
+    ["10.0.0.0/8"],
+    "10.0.0.1",
+    ["X-Forwarded-For", "1.2.3.4, 10.0.0.2"],
+    "1.2.3.4",
+  ],
+  [
+    "several lines are one list",
+    ["10.0.0.0/8"],
+    "10.0.0.1",
+    ["X-Forwarded-For", "1.2.3.4", "x-forwarded-for", "10.0.0.2"],
+    "1.2.3.4",
+  ],
+  [
+    "if all are trusted, the leftmost one is the client",
+    ["10.0.0.0/8"],
+    "10.0.0.1",
+    ["X-Forwarded-For", "10.0.0.3, 10.0.0.2"],
+    "10.0.0.3",
+  ],
+  [
+    "empty members are ignored",
+    ["10.0.0.0/8"],
+    "10.0.0.1",
+    ["X-Forwarded-For", ", 1.2.3.4,, 10.0.0.2 ,", "X-Forwarded-For", ""],
+    "1.2.3.4",
+  ],
+  ["garbage ends the walk", ["10.0.0.0/8"], "10.0.0.1", ["X-Forwarded-For", "1.2.3.4, unknown, 10.0.0.2"], "10.0.0.2"],
+  ...[
+    ["9.9.9.9:51234", "9.9.9.9"],
+    ["[2001:db8::9]:51234", "2001:db8::9"],
+    ["[2001:db8::9]", "2001:db8::9"],
+    ['"[2001:db8::9]:51234"', "2001:db8::9"],
+    ['"9.9.9.9"', "9.9.9.9"],
+    ["9.9.9.9:51234, 10.0.0.2:443", "9.9.9.9"],
+    ["2001:db8::9", "2001:db8::9"],
+    ["2001:DB8:0::0:9", "2001:db8::9"],
+    ["::ffff:9.9.9.9", "9.9.9.9"],
+    ["[::FFFF:909:909]:1", "9.9.9.9"],
+  ].map(([members = "", client = ""]): (typeof CASES)[number] => [
+    `the address is parsed from ${members}`,
+    ["10.0.0.0/8"],
+    "10.0.0.1",
+    ["X-Forwarded-For", members],
+    client,
+  ]),
+  ...[
+    "9.9.9.9:",
+    "9.9.9.9:http",
+    ":443",
+    "[9.9.9.9]",
+    "[2001:db8::9",
+    "[2001:db8::9]x",
+    '"9.9.9.9',
+    '""',
+    "_hidden",
+  ].map((member): (typeof CASES)[number] => [
+    `no address is parsed from ${member}`,
+    ["10.0.0.0/8"],
+    "10.0.0.1",
+    ["X-Forwarded-For", `1.2.3.4, ${member}, 10.0.0.2`],
+    "10.0.0.2",
+  ]),
+  ["without the field it is the peer", ["10.0.0.0/8"], "10.0.0.1", [], "10.0.0.1"],
+  [
+    "IPv6 networks and mapped addresses count",
+    ["2001:db8::/32", "::ffff:10.0.0.0/104"],
+    "2001:db8::1",
+    ["X-Forwarded-For", "2a00::5"],
+    "2a00::5",
+  ],
+];
+for (const [name, trusted, peer, fields, expected] of CASES) {
+  test(name, () => assert.equal(new TrustedProxies(trusted).clientAddress(peer, fields), expected));
+}
 
 function requestWith(
   fields: RawFields,
@@ -311,4 +405,62 @@ for (const [name, may] of [
   ["If-Match", false],
 ] as const) {
   test(`${name} ${may ? "may" : "cannot"} carry the request id`, () => assert.equal(mayCarryRequestId(name), may));
+}
+
+const INSTANCE = "0123456789abcdef";
+const OTHER = "fedcba9876543210";
+
+test("the pseudonym is the gateway's name and the instance; versions are those of RFC 9110 and RFC 9113", () => {
+  const { requests, responses } = new Via({ name: "edge" }, INSTANCE);
+  assert.deepEqual(requests, {
+    "1.0": `1.0 edge-${INSTANCE}`,
+    "1.1": `1.1 edge-${INSTANCE}`,
+    "2": `2.0 edge-${INSTANCE}`,
+  });
+  assert.equal(responses, undefined, "responses have no Via by default");
+});
+
+test("either direction can be switched", () => {
+  const { requests, responses } = new Via({ via: { requests: false, answers: true } }, INSTANCE);
+  assert.equal(requests, undefined);
+  assert.equal(responses?.["1.1"], `1.1 gateway-${INSTANCE}`);
+});
+
+const own = `1.1 gateway-${INSTANCE}`;
+const cases: [name: string, fields: string[], maxPasses: number, isLoop: boolean][] = [
+  ["no Via", ["Host", "a"], 1, false],
+  ["another gateway", ["Via", "1.1 proxy.example, 1.0 fred (Apache)"], 1, false],
+  ["another instance with the same name", ["Via", `1.1 gateway-${OTHER}`], 1, false],
+  ["this instance", ["Via", own], 1, true],
+  ["this instance among others", ["Via", `1.0 fred, ${own}, 2.0 cdn`], 1, true],
+  ["this instance in another letter case of the field", ["vIA", own], 1, true],
+  ["this instance under a name of an earlier generation", ["Via", `1.1 old-name-${INSTANCE}`], 1, true],
+  ["in the second field", ["Via", "1.1 a", "X", "y", "Via", own], 1, true],
+  ["once of two", ["Via", own], 2, false],
+  ["twice in one field", ["Via", `${own}, ${own}`], 2, true],
+  ["twice in two fields", ["Via", own, "Via", own], 2, true],
+  ["this instance in another field", ["X-Via", own, "Vib", own], 1, false],
+];
+for (const [name, fields, maxPasses, isLoop] of cases) {
+  test(`loop detection: ${name}, ${maxPasses} allowed: ${isLoop ? "a loop" : "none"}`, () => {
+    assert.equal(new Via({ via: { max_passes: maxPasses } }, INSTANCE).isLoop(fields), isLoop);
+  });
+}
+
+test("new ids have the documented shape and differ", () => {
+  const ids = Array.from({ length: 10_000 }, newRequestId);
+  assert.equal(new Set(ids).size, ids.length);
+  for (const id of ids) assert.match(id, /^req-[0-9a-f]{16}-[0-9a-f]{6}$/);
+});
+
+for (const [name, sent, kept] of [
+  ["printable text is kept", "abc-123", true],
+  ["128 characters are kept", "x".repeat(128), true],
+  ["129 characters are not", "x".repeat(129), false],
+  ["a space is not", "a b", false],
+  ["control bytes are not", "a\tb", false],
+  ["bytes beyond ASCII are not", "é", false],
+  ["an empty value is not", "", false],
+] as const) {
+  test(`a client's request id: ${name}`, () => assert.equal(acceptableRequestId(sent), kept ? sent : undefined));
 }

@@ -1,14 +1,24 @@
 import type { SharedBytes } from "@headworks/sockets";
 import type { Logger } from "pino";
+import type { AdmissionControl } from "./admission.ts";
 import { type ErrorCode, namedMethods } from "@headworks/gateway-contract";
 import { fieldValue, isLastRecipient, NO_BODY, type RawFields, tracedRequest } from "@headworks/http1";
-import type { ClientHandler, ClientStream } from "./client-stream.ts";
-import { RequestContext } from "./context.ts";
-import { LOWER_CORRELATION, withConditions, X_REQUEST_ID } from "./forwarded-fields.ts";
-import type { CompiledRoute } from "./generation.ts";
-import type { FinishedRequest, Gate, KeptResponse, Observer, Response, ResponseStore, Verdict } from "./phases.ts";
-import { type EndpointPools, ProxiedRequest } from "./proxied-request.ts";
-import { acceptableRequestId, requestIdFor } from "./request-id.ts";
+import {
+  type ClientHandler,
+  type ClientStream,
+  type CompiledRoute,
+  type FinishedRequest,
+  type Gate,
+  type KeptResponse,
+  type Observer,
+  RequestContext,
+  type Response,
+  type ResponseStore,
+  type Verdict,
+} from "./context.ts";
+import { withConditions } from "./forwarded-fields.ts";
+import { acceptableRequestId, LOWER_CORRELATION, requestIdFor, X_REQUEST_ID } from "./forwarding-rules.ts";
+import { type ConnectionSource, ProxiedRequest } from "./proxied-request.ts";
 import { ResponseSender } from "./response-sender.ts";
 
 /** Limits of a request without a client, where no one would notice an upstream that never ends. */
@@ -64,24 +74,15 @@ class NoClient implements ClientStream {
 const WHOLE_SERVER: Response = { status: 200, fields: [], body: "" };
 
 export interface PipelineParts {
-  readonly pools: EndpointPools;
+  readonly pools: ConnectionSource;
   readonly observers: readonly Observer[];
   /** Serves the gateway's own paths (`/healthz`, `/readyz`, on some listeners `/metrics`); undefined for all others. */
   readonly reserved: (request: RequestContext) => Response | undefined | Promise<Response>;
   /** Describes why a target may not be routed or forwarded. */
   readonly targetProblem: (target: string) => string | undefined;
   /** Admits a request to its action. */
-  readonly admission: Admission;
+  readonly admission: AdmissionControl;
   readonly log: Logger;
-}
-
-/** Bounds the number of requests that are in their actions at a time. */
-export interface Admission {
-  /** `true`: call `release` once. A verdict: the request is shed. */
-  admit(request: RequestContext): true | NonNullable<Verdict> | Promise<true | NonNullable<Verdict>>;
-  release(request: RequestContext): void;
-  /** The client of a queued request disconnected. */
-  withdraw(request: RequestContext): void;
 }
 
 const NO_GATES: readonly Gate[] = [];
@@ -178,7 +179,7 @@ export class Pipeline {
       delivery.waitsForPermit = false;
       if (!delivery.isEnded) this.#admitted(delivery, route, verdict);
       // The client disconnected at the same moment: release the permit for others.
-      else if (verdict === true) this.#parts.admission.release(delivery.request);
+      else if (verdict === true) this.#parts.admission.release();
     } catch (error) {
       this.#failed(delivery, error);
     }
@@ -279,8 +280,8 @@ export class Pipeline {
   readonly #onDone = (delivery: ResponseSender): void => {
     this.#active -= 1;
     const { request } = delivery;
-    if (delivery.hasPermit) this.#parts.admission.release(request);
-    else if (delivery.waitsForPermit) this.#parts.admission.withdraw(request);
+    if (delivery.hasPermit) this.#parts.admission.release();
+    else if (delivery.waitsForPermit) request.leaveAdmission?.();
     if (delivery.capturesResponse && !delivery.wasCaptured) request.route?.responseStore?.abandon(request);
     const finished: FinishedRequest = {
       request,

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import type { Duplex } from "node:stream";
 import {
   DEFAULT_REQUEST_BUFFER_BYTES,
   DEFAULT_RESPONSE_BUFFER_BYTES,
@@ -7,84 +8,25 @@ import {
 } from "@headworks/gateway-contract";
 import { isGrpc, reasonPhrase } from "@headworks/http-fields";
 import { fieldValue, type Framing, hasBody, isIdempotent, type RawFields, type ResponseHead } from "@headworks/http1";
-import type { BufferBudget, SharedBytes } from "@headworks/sockets";
-import type { EndpointPool, UpstreamExchange, UpstreamFailure } from "#upstream/upstream-exchange.ts";
-import type { EndpointState, PickKey, UpstreamGroup } from "#upstream/upstream-group.ts";
+import { trackExternalMemory, type SharedBytes } from "@headworks/sockets";
+import type { EndpointPools } from "#upstream/endpoint-pools.ts";
+import type { UpstreamExchange, UpstreamFailure } from "#upstream/upstream-exchange.ts";
+import type { Endpoint } from "#upstream/endpoint.ts";
+import type { PickKey } from "#upstream/balancer.ts";
+import type { UpstreamGroup } from "#upstream/upstream-registry.ts";
 import { Attempt, type AttemptFailure, type AttemptOwner } from "./attempt.ts";
-import type { ClientHandler } from "./client-stream.ts";
+import type { ClientHandler, CompiledAction, Refusal, ResponseCapture, ResponseOrigin, TunnelEnd } from "./context.ts";
 import {
   clientResponseFields,
   clientResponseTrailers,
-  type RequestIdField,
   upstreamRequestFields,
   upstreamRequestTrailers,
 } from "./forwarded-fields.ts";
-import type { CompiledAction } from "./generation.ts";
-import { joinSockets } from "./join-sockets.ts";
-import type { BodyCheck, Refusal, ResponseCapture, ResponseOrigin } from "./phases.ts";
+import type { RequestIdField } from "./forwarding-rules.ts";
 import type { ResponseSender } from "./response-sender.ts";
-import { UpstreamBody } from "./upstream-body.ts";
+import { CheckedBody, UpstreamBody } from "./upstream-body.ts";
 
 const MAGIC = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
-
-/**
- * Runs a check over a request body on its way to a handler. Only the end is held back: the last byte of a body of
- * known length, and the end of any other, is delivered after the check has passed. So an upstream never sees a
- * complete request with a body that fails the check.
- */
-export class CheckedBody implements ClientHandler {
-  readonly #next: ClientHandler;
-  readonly #check: BodyCheck;
-  #leftBytes: number;
-  #last: Buffer | undefined;
-
-  private constructor(next: ClientHandler, check: BodyCheck, framing: Framing) {
-    this.#next = next;
-    this.#check = check;
-    this.#leftBytes = framing.kind === "length" ? framing.lengthBytes : Number.POSITIVE_INFINITY;
-  }
-
-  /** Returns `next` itself if there is nothing to check; gates check empty bodies themselves. */
-  static around(next: ClientHandler, check: BodyCheck | undefined, framing: Framing): ClientHandler {
-    return check === undefined || !hasBody(framing) ? next : new CheckedBody(next, check, framing);
-  }
-
-  onBodyData(piece: SharedBytes): void {
-    this.#check.onData(piece);
-    this.#leftBytes -= piece.length;
-    if (this.#leftBytes > 0 || piece.length === 0) return this.#next.onBodyData(piece);
-    // A copy: the memory of the piece is reused for the next read.
-    this.#last = Buffer.from(piece.subarray(-1));
-    if (piece.length > 1) this.#next.onBodyData(piece.subarray(0, -1));
-  }
-
-  onBodyTrailers(fields: RawFields): void {
-    this.#next.onBodyTrailers(fields);
-  }
-
-  onBodyEnd(): void {
-    const refusal = this.#check.onEnd();
-    if (refusal !== undefined) return this.#next.onRefused(refusal);
-    if (this.#last !== undefined) this.#next.onBodyData(this.#last);
-    this.#next.onBodyEnd();
-  }
-
-  onBodyBatch(): void {
-    this.#next.onBodyBatch();
-  }
-
-  onClientDrain(): void {
-    this.#next.onClientDrain();
-  }
-
-  onClientGone(): void {
-    this.#next.onClientGone();
-  }
-
-  onRefused(refusal: Refusal): void {
-    this.#next.onRefused(refusal);
-  }
-}
 
 const NO_RETRIES: RetryRules = Object.freeze({
   attempts: 0,
@@ -107,20 +49,16 @@ const MAX_RESENDS = 3;
 
 type ProxyAction = Extract<CompiledAction, { kind: "proxy" }>;
 
-/** Source of endpoint connections. */
-export interface EndpointPools {
-  poolOf(group: UpstreamGroup, endpoint: EndpointState): EndpointPool;
-  /** For bodies buffered until a connection is available. */
-  readonly buffers: BufferBudget;
-}
+/** The pools of all endpoints, and the memory for bodies buffered until a connection is available. */
+export type ConnectionSource = Pick<EndpointPools, "poolOf" | "buffers">;
 
-const NONE_TRIED: readonly EndpointState[] = [];
+const NONE_TRIED: readonly Endpoint[] = [];
 
 /** Sends one request to an endpoint of its upstream, retries where allowed, and passes the response on. */
 export class ProxiedRequest implements ClientHandler, AttemptOwner {
   readonly #delivery: ResponseSender;
   readonly #action: ProxyAction;
-  readonly #pools: EndpointPools;
+  readonly #pools: ConnectionSource;
   readonly #group: UpstreamGroup;
   /** Fixed when the request arrived; reloads do not affect it. */
   readonly #document: Upstream;
@@ -144,7 +82,7 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
   #capture: ResponseCapture | undefined;
   #switchFields: RawFields | undefined;
 
-  constructor(delivery: ResponseSender, action: ProxyAction, pools: EndpointPools) {
+  constructor(delivery: ResponseSender, action: ProxyAction, pools: ConnectionSource) {
     this.#delivery = delivery;
     this.#action = action;
     this.#pools = pools;
@@ -244,7 +182,7 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
     if (this.#hedgesLeft > 0 && this.#open.length > 0) this.#hedgeLater();
   }
 
-  #begin(endpoint: EndpointState, passEpoch: number): void {
+  #begin(endpoint: Endpoint, passEpoch: number): void {
     const { upstream } = this.#delivery.request;
     this.#attempts += 1;
     if (upstream !== undefined) {
@@ -619,4 +557,56 @@ function provesWebSocket(request: Readonly<RawFields>, response: Readonly<RawFie
   const key = fieldValue(request, "sec-websocket-key") ?? "";
   const proof = createHash("sha1").update(`${key}${MAGIC}`).digest("base64");
   return fieldValue(response, "sec-websocket-accept") === proof;
+}
+
+/** Time for the last bytes of one end to be written to the other. */
+const LAST_BYTES_MS = 10_000;
+
+/**
+ * Forwards bytes in both directions, with back-pressure and half-closes, until both ends have ended or one broke. The
+ * last bytes of an end still reach the other. `ended` is called once, with the number of bytes sent to the client.
+ */
+export function joinSockets(client: TunnelEnd, upstream: TunnelEnd, ended: (bytesToClient: number) => void): void {
+  let isEnded = false;
+  let sentBytes = 0;
+  let lastBytes: NodeJS.Timeout | undefined;
+  const end = (): void => {
+    if (isEnded) return;
+    isEnded = true;
+    clearTimeout(lastBytes);
+    client.socket.destroy();
+    upstream.socket.destroy();
+    ended(sentBytes);
+  };
+  const closed = (other: Duplex): void => {
+    if (isEnded || other.destroyed || other.writableFinished) return end();
+    other.once("finish", end);
+    other.end();
+    lastBytes ??= setTimeout(end, LAST_BYTES_MS);
+  };
+  client.socket.on("error", end);
+  upstream.socket.on("error", end);
+  client.socket.on("close", () => closed(upstream.socket));
+  upstream.socket.on("close", () => closed(client.socket));
+  pass(upstream, client.socket, (sizeBytes) => (sentBytes += sizeBytes));
+  pass(client, upstream.socket);
+}
+
+function pass(from: TunnelEnd, to: Duplex, count?: (sizeBytes: number) => void): void {
+  const { socket } = from;
+  const send = (piece: Buffer): boolean => {
+    count?.(piece.length);
+    return to.write(piece);
+  };
+  const receiver = (piece: Buffer): void => {
+    trackExternalMemory(piece.length);
+    if (!send(piece)) socket.pause();
+  };
+  if (from.receive === undefined) socket.on("data", receiver);
+  else from.receive(receiver);
+  to.on("drain", () => socket.resume());
+  socket.on("end", () => to.end());
+  if (from.bytes !== undefined) send(from.bytes);
+  if (from.hasEnded === true) to.end();
+  socket.resume();
 }

@@ -3,10 +3,18 @@ import { type ErrorCode, ERRORS } from "@headworks/gateway-contract";
 import { reasonPhrase } from "@headworks/http-fields";
 import { CHUNKED, fieldValue, type Framing, lengthFraming, NO_BODY, type RawFields } from "@headworks/http1";
 import { type SharedBytes, trackExternalMemory } from "@headworks/sockets";
-import type { ClientHandler, ClientStream } from "./client-stream.ts";
-import type { RequestContext } from "./context.ts";
-import { type RequestIdField, X_REQUEST_ID } from "./forwarded-fields.ts";
-import type { Decorator, Refusal, Response, ResponseHead, ResponseOrigin, Verdict } from "./phases.ts";
+import type {
+  ClientHandler,
+  ClientStream,
+  Decorator,
+  Refusal,
+  RequestContext,
+  Response,
+  ResponseHead,
+  ResponseOrigin,
+  Verdict,
+} from "./context.ts";
+import { type RequestIdField, X_REQUEST_ID } from "./forwarding-rules.ts";
 
 /** Statuses without a response body (RFC 9110, 6.4.1). */
 function isBodiless(method: string, status: number): boolean {

@@ -1,7 +1,7 @@
-import type { RawFields } from "@headworks/http1";
+import { type Framing, hasBody, type RawFields } from "@headworks/http1";
 import type { BufferBudget, SharedBytes } from "@headworks/sockets";
 import type { UpstreamExchange } from "#upstream/upstream-exchange.ts";
-import type { ClientStream } from "./client-stream.ts";
+import type { BodyCheck, ClientHandler, ClientStream, Refusal } from "./context.ts";
 
 /** The body part of a client's stream. */
 export type BodySource = Pick<ClientStream, "readBody" | "pauseBody" | "resumeBody">;
@@ -154,5 +154,64 @@ export class UpstreamBody {
     if (this.#budgetBytes === 0) return;
     this.#budget?.release(this.#budgetBytes);
     this.#budgetBytes = 0;
+  }
+}
+
+/**
+ * Runs a check over a request body on its way to a handler. Only the end is held back: the last byte of a body of
+ * known length, and the end of any other, is delivered after the check has passed. So an upstream never sees a
+ * complete request with a body that fails the check.
+ */
+export class CheckedBody implements ClientHandler {
+  readonly #next: ClientHandler;
+  readonly #check: BodyCheck;
+  #leftBytes: number;
+  #last: Buffer | undefined;
+
+  private constructor(next: ClientHandler, check: BodyCheck, framing: Framing) {
+    this.#next = next;
+    this.#check = check;
+    this.#leftBytes = framing.kind === "length" ? framing.lengthBytes : Number.POSITIVE_INFINITY;
+  }
+
+  /** Returns `next` itself if there is nothing to check; gates check empty bodies themselves. */
+  static around(next: ClientHandler, check: BodyCheck | undefined, framing: Framing): ClientHandler {
+    return check === undefined || !hasBody(framing) ? next : new CheckedBody(next, check, framing);
+  }
+
+  onBodyData(piece: SharedBytes): void {
+    this.#check.onData(piece);
+    this.#leftBytes -= piece.length;
+    if (this.#leftBytes > 0 || piece.length === 0) return this.#next.onBodyData(piece);
+    // A copy: the memory of the piece is reused for the next read.
+    this.#last = Buffer.from(piece.subarray(-1));
+    if (piece.length > 1) this.#next.onBodyData(piece.subarray(0, -1));
+  }
+
+  onBodyTrailers(fields: RawFields): void {
+    this.#next.onBodyTrailers(fields);
+  }
+
+  onBodyEnd(): void {
+    const refusal = this.#check.onEnd();
+    if (refusal !== undefined) return this.#next.onRefused(refusal);
+    if (this.#last !== undefined) this.#next.onBodyData(this.#last);
+    this.#next.onBodyEnd();
+  }
+
+  onBodyBatch(): void {
+    this.#next.onBodyBatch();
+  }
+
+  onClientDrain(): void {
+    this.#next.onClientDrain();
+  }
+
+  onClientGone(): void {
+    this.#next.onClientGone();
+  }
+
+  onRefused(refusal: Refusal): void {
+    this.#next.onRefused(refusal);
   }
 }

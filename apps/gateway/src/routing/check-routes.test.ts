@@ -4,7 +4,7 @@ import fc from "fast-check";
 import type { Action, Match, Route } from "@headworks/gateway-contract";
 import { compiledRoute, documentOf, issueNotes, routeWith } from "../../test/routing/requests.ts";
 import { checkRoutes } from "./check-routes.ts";
-import { compileRewrite } from "./rewrite.ts";
+import { compileRewrite } from "./actions.ts";
 import { compileRouteTable } from "./route-table.ts";
 
 function issues(...routes: readonly Route[]): { readonly notes: string[]; readonly messages: string[] } {

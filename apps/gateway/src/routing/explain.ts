@@ -1,20 +1,28 @@
 import { ERRORS, namedMethods, type ConfigDocument, type Match, type Route } from "@headworks/gateway-contract";
 import { asciiTarget, wireText } from "@headworks/http1";
 import { isPreflight } from "#request/context.ts";
-import { compileCriteria, holds, type CriteriaRequest } from "./criteria.ts";
+import {
+  compileCriteria,
+  type CriteriaRequest,
+  holds,
+  HostIndex,
+  hostKey,
+  isForHost,
+  parseMatchHost,
+  routesByHost,
+} from "./route-table.ts";
 import {
   barePrefix,
   compilePathPattern,
+  faultSentence,
   hasPrefix,
   type ParameterSink,
   parseTemplate,
   templateTakes,
 } from "./path-template.ts";
 import { NONE, PathIndex } from "./path-index.ts";
-import { HostIndex, hostKey, isForHost, parseMatchHost, routesByHost } from "./host-index.ts";
 import { canonicalTarget, checkPath, isOwnPath, type PathFault } from "./request-path.ts";
-import { faultSentence } from "./path-problems.ts";
-import { compileRewrite } from "./rewrite.ts";
+import { compileRewrite } from "./actions.ts";
 
 /** A request to explain; only the parts that routing inspects. */
 export interface ExplainedRequest {

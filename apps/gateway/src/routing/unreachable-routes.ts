@@ -1,9 +1,8 @@
 import type { ConfigDocument, Match, Route } from "@headworks/gateway-contract";
 import type { IssueReport } from "#slice.ts";
-import { hostKey, parseMatchHost } from "./host-index.ts";
+import { hostKey, parseMatchHost } from "./route-table.ts";
 import { canonicalTarget, isOwnPath } from "./request-path.ts";
-import type { FieldPath } from "./path-problems.ts";
-import { barePrefix, parseTemplate, templateForm } from "./path-template.ts";
+import { barePrefix, type FieldPath, parseTemplate, templateForm } from "./path-template.ts";
 
 /** A route with a valid path, and its path in the document. */
 interface Taken {

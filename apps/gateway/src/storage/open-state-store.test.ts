@@ -10,13 +10,11 @@ import {
   truncateSync,
 } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
-import { test } from "node:test";
+import { test, type TestContext } from "node:test";
 import { pathToFileURL } from "node:url";
-import type { TestContext } from "node:test";
-import { FakeClock, runProcess, temporaryDirectory } from "@headworks/testkit";
 import { pino } from "pino";
-import { openStateDatabase } from "./store-thread.ts";
-import { openStateStore } from "./open-state-store.ts";
+import { FakeClock, runProcess, temporaryDirectory } from "@headworks/testkit";
+import { atQuietTurn, openStateStore } from "./open-state-store.ts";
 import type {
   BudgetCharge,
   ChargeResult,
@@ -26,6 +24,7 @@ import type {
   UsageRow,
   UsageTotal,
 } from "./state-store.ts";
+import { openStateDatabase } from "./store-thread.ts";
 
 const log = pino({ level: "silent" });
 const DAY_S = Date.UTC(2026, 2, 1) / 1000;
@@ -439,3 +438,29 @@ test("a torn end of the log costs at most what it held, and the store opens", as
     assert.ok(added >= 1n && added <= 3n, `${cut} bytes cost ${3n - added} charges`);
   }
 });
+
+const CASES: readonly (readonly [string, readonly number[], number])[] = [
+  ["nothing more leaves with its own turn", [0, 5, 5], 1],
+  ["more in the first turns leaves with the first that brings nothing", [3, 1, 0, 7], 3],
+  ["more in every turn leaves with the eighth", [1, 1, 1, 1, 1, 1, 1, 1, 1, 1], 8],
+];
+for (const [what, arrivals, leavesWith] of CASES) {
+  test(`a group that gets ${what}`, () => {
+    let count = 1;
+    let ranIn = 0;
+    let next: (() => void) | undefined;
+    atQuietTurn(
+      () => count,
+      () => (ranIn = at + 1),
+      (turn) => (next = turn),
+    );
+    let at = 0;
+    for (; next !== undefined; at += 1) {
+      count += arrivals[at] ?? 0;
+      const turn = next;
+      next = undefined;
+      turn();
+    }
+    assert.equal(ranIn, leavesWith);
+  });
+}

@@ -1,3 +1,5 @@
+import { storageErrorKind, type StorageErrorKind } from "@headworks/files";
+
 /** A budget's calendar window (specification, consumer quotas). */
 export type BudgetName = "daily" | "monthly";
 
@@ -154,7 +156,7 @@ export interface IssuedCredential {
 }
 
 /** Issued keys. Changes are durable when a call resolves. */
-export interface CredentialStore {
+interface CredentialStore {
   /** Oldest first; keys retired more than a month ago are deleted. */
   all(): Promise<readonly IssuedCredential[]>;
   /** Rejects for a duplicate. */
@@ -177,4 +179,34 @@ export interface StateStore {
   prune(): Promise<void>;
   /** Commits pending work and releases the file; later calls fail. */
   close(): Promise<void>;
+}
+
+export type StoreErrorKind = StorageErrorKind | "too-new" | "foreign";
+
+/** A message for an operator and the kind of error. */
+export class StateStoreError extends Error {
+  override readonly name = "StateStoreError";
+  readonly errorKind: StoreErrorKind;
+
+  constructor(errorKind: StoreErrorKind, message: string) {
+    super(message);
+    this.errorKind = errorKind;
+  }
+}
+
+const SENTENCES: Readonly<Record<Exclude<StorageErrorKind, "other">, string>> = {
+  full: "The disk of the state store is full",
+  "read-only": "The file of the state store cannot be written",
+  io: "The disk of the state store reports an error",
+  busy: "The state store is in use by another process",
+  corrupt: "The file of the state store is damaged, or no database",
+};
+
+/** Describes an error in a sentence with the file's name. */
+export function toStateStoreError(error: unknown, path: string): StateStoreError {
+  if (error instanceof StateStoreError) return error;
+  const errorKind = storageErrorKind(error);
+  const cause = error instanceof Error ? error.message : String(error);
+  const sentence = errorKind === "other" ? "The state store broke" : SENTENCES[errorKind];
+  return new StateStoreError(errorKind, `${sentence} (${path}: ${cause})`);
 }

@@ -1,69 +1,179 @@
 import { chmodSync, closeSync, fsyncSync, openSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { parentPort, workerData } from "node:worker_threads";
 import { makeDirectorySync } from "@headworks/files";
-import { CounterTable } from "./counter-table.ts";
-import { GenerationTable } from "./generation-table.ts";
-import { OutboxTable } from "./outbox-table.ts";
-import { StateStoreError, toStateStoreError } from "./state-store-error.ts";
-import type { IssuedCredential } from "./state-store.ts";
-import type {
-  FromStore,
-  GroupMessage,
-  GroupOutcome,
-  StoreCallName,
-  StoreRequest,
-  StoreResponses,
-  StoreSetup,
-  ToStore,
+import { StateStoreError, toStateStoreError } from "./state-store.ts";
+import { CredentialTable, GenerationTable, OutboxTable, UsageTable } from "./state-tables.ts";
+import {
+  counterKey,
+  type FromStore,
+  type GroupMessage,
+  type GroupOutcome,
+  type StoreCallName,
+  type StoreCalls,
+  type StoreRequest,
+  type StoreResponses,
+  type StoreSetup,
+  type ToStore,
 } from "./store-messages.ts";
-import { UsageTable } from "./usage-table.ts";
+
+/** Number of changed counters or groups before a fold, which takes a few milliseconds. */
+const MAX_PENDING = 2048;
+const MAX_GROUPS = 512;
+
+/**
+ * Consumers and their counters. A group of charges is written as one row; folds move the newest values to the counters'
+ * table in key order, because written pages dominate the cost. Unsigned 64-bit counters are stored bit for bit in
+ * SQLite's signed integers; SQL never compares or adds them.
+ */
+class CounterTable {
+  readonly #write: StatementSync;
+  readonly #read: StatementSync;
+  readonly #addConsumer: StatementSync;
+  readonly #consumerId: StatementSync;
+  readonly #newestBefore: StatementSync;
+  readonly #deleteOld: StatementSync;
+  readonly #addGroup: StatementSync;
+  readonly #dropGroups: StatementSync;
+  /** Durable values not yet folded, by counter key and window start. */
+  readonly #pending = new Map<bigint, Map<bigint, bigint>>();
+  #pendingCount = 0;
+  #groupCount = 0;
+
+  constructor(database: DatabaseSync) {
+    this.#write = database.prepare(
+      "INSERT INTO quota_counter (budget, window_start_s, consumer_id, used) VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET used = excluded.used",
+    );
+    this.#read = database.prepare(
+      "SELECT used FROM quota_counter WHERE budget = ? AND window_start_s = ? AND consumer_id = ?",
+    );
+    this.#read.setReadBigInts(true);
+    this.#addConsumer = database.prepare(
+      "INSERT INTO consumer (name, created_ms) VALUES (?, ?) ON CONFLICT DO NOTHING",
+    );
+    this.#consumerId = database.prepare("SELECT id FROM consumer WHERE name = ?");
+    this.#newestBefore = database.prepare(
+      "SELECT MAX(window_start_s) AS start FROM quota_counter WHERE budget = ? AND window_start_s < ?",
+    );
+    this.#deleteOld = database.prepare(
+      "DELETE FROM quota_counter WHERE (budget, window_start_s, consumer_id) IN (SELECT budget, window_start_s, consumer_id FROM quota_counter WHERE budget = ? AND window_start_s < ? LIMIT ?)",
+    );
+    this.#addGroup = database.prepare("INSERT INTO quota_group (counters) VALUES (?)");
+    this.#dropGroups = database.prepare("DELETE FROM quota_group");
+    for (const row of database.prepare("SELECT counters FROM quota_group ORDER BY seq").all()) {
+      // Copied, since BigInt64Array requires alignment.
+      if (row["counters"] instanceof Uint8Array) this.#keep(new BigInt64Array(row["counters"].slice().buffer));
+    }
+  }
+
+  /**
+   * Applies a group within the caller's transaction, or `writes` alone as one statement without one; call `committed`
+   * once durable.
+   */
+  apply(group: GroupMessage): Omit<GroupOutcome, "error"> {
+    const { writes, loads, names } = group;
+    if (writes !== undefined) this.#addGroup.run(new Uint8Array(writes.buffer, writes.byteOffset, writes.byteLength));
+    return {
+      loaded: loads === undefined ? undefined : this.#load(loads),
+      ids: names?.map((name) => this.#idOf(name, group.nowMs)),
+    };
+  }
+
+  committed({ writes }: GroupMessage): void {
+    if (writes !== undefined) this.#keep(writes);
+  }
+
+  #keep(writes: BigInt64Array): void {
+    this.#groupCount += 1;
+    for (let at = 0; at + 2 < writes.length; at += 3) {
+      const key = writes[at] ?? 0n;
+      let windows = this.#pending.get(key);
+      if (windows === undefined) {
+        windows = new Map();
+        this.#pending.set(key, windows);
+      }
+      const startS = writes[at + 1] ?? 0n;
+      if (!windows.has(startS)) this.#pendingCount += 1;
+      windows.set(startS, writes[at + 2] ?? 0n);
+    }
+  }
+
+  /** True if a fold is due. */
+  get isFoldDue(): boolean {
+    return this.#pendingCount >= MAX_PENDING || this.#groupCount >= MAX_GROUPS;
+  }
+
+  get hasPending(): boolean {
+    return this.#groupCount > 0;
+  }
+
+  /** Moves pending values into the counters' table within the caller's transaction; call `folded` after the commit. */
+  fold(): void {
+    const rows = [...this.#pending].flatMap(([key, windows]) =>
+      [...windows].map(([startS, used]) => ({ budget: key & 1n, startS, consumerId: key >> 1n, used })),
+    );
+    rows.sort((a, b) => order(a.budget, b.budget) || order(a.startS, b.startS) || order(a.consumerId, b.consumerId));
+    for (const { budget, startS, consumerId, used } of rows) this.#write.run(budget, startS, consumerId, used);
+    this.#dropGroups.run();
+  }
+
+  folded(): void {
+    this.#pending.clear();
+    this.#pendingCount = 0;
+    this.#groupCount = 0;
+  }
+
+  #load(loads: BigInt64Array): BigUint64Array {
+    const values = new BigUint64Array(loads.length / 2);
+    for (let index = 0; index < values.length; index += 1) {
+      const key = loads[index * 2] ?? 0n;
+      values[index] = this.#used(key, loads[index * 2 + 1] ?? 0n);
+    }
+    return values;
+  }
+
+  #idOf(name: string, nowMs: number): number {
+    this.#addConsumer.run(name, Math.floor(nowMs));
+    return Number(this.#consumerId.get(name)?.["id"]);
+  }
+
+  #used(key: bigint, startS: bigint): bigint {
+    const used = this.#pending.get(key)?.get(startS) ?? this.#read.get(key & 1n, startS, key >> 1n)?.["used"];
+    return BigInt.asUintN(64, typeof used === "bigint" ? used : 0n);
+  }
+
+  /** Counters of the windows per consumer; undefined without a row. */
+  usageOf(
+    names: readonly string[],
+    windows: StoreCalls["usageOf"]["windows"],
+  ): readonly (readonly bigint[] | undefined)[] {
+    return names.map((name) => {
+      const id = this.#consumerId.get(name)?.["id"];
+      if (typeof id !== "number") return undefined;
+      return windows.map(([budget, startS]) => this.#used(counterKey(id, budget), BigInt(startS)));
+    });
+  }
+
+  /**
+   * Deletes at most `limit` counters of windows that began before `beforeS`, and returns their number; requires that
+   * nothing is pending. The newest `keptWindows` always stay: a temporarily wrong clock must not reset budgets.
+   */
+  prune(budget: number, beforeS: number, keptWindows: number, limit: number): number {
+    let edgeS = Number.MAX_SAFE_INTEGER;
+    for (let kept = 0; kept < keptWindows; kept += 1) {
+      const start = this.#newestBefore.get(budget, edgeS)?.["start"];
+      if (typeof start !== "number") return 0;
+      edgeS = start;
+    }
+    return Number(this.#deleteOld.run(budget, Math.min(edgeS, Math.floor(beforeS)), limit).changes);
+  }
+}
+
+const order = (a: bigint, b: bigint): number => (a < b ? -1 : a > b ? 1 : 0);
 
 const isCode = (error: unknown, code: string): boolean =>
   error instanceof Error && "code" in error && error.code === code;
-
-/** API keys issued through the admin API. */
-class CredentialTable {
-  readonly #all: StatementSync;
-  readonly #add: StatementSync;
-  readonly #retire: StatementSync;
-  readonly #prune: StatementSync;
-
-  constructor(database: DatabaseSync) {
-    this.#all = database.prepare("SELECT * FROM issued_credential ORDER BY created_ms, id");
-    this.#add = database.prepare(
-      "INSERT INTO issued_credential (id, consumer, digest, created_ms, retire_ms) VALUES (?, ?, ?, ?, ?)",
-    );
-    this.#retire = database.prepare("UPDATE issued_credential SET retire_ms = ? WHERE id = ?");
-    this.#prune = database.prepare(
-      "DELETE FROM issued_credential WHERE id IN (SELECT id FROM issued_credential WHERE retire_ms < ? LIMIT ?)",
-    );
-  }
-
-  /** Oldest first. */
-  all(): readonly IssuedCredential[] {
-    return this.#all.all().map((row) => ({
-      id: String(row["id"]),
-      consumer: String(row["consumer"]),
-      digest: row["digest"] as Uint8Array,
-      createdMs: Number(row["created_ms"]),
-      retireMs: row["retire_ms"] === null ? undefined : Number(row["retire_ms"]),
-    }));
-  }
-
-  add({ id, consumer, digest, createdMs, retireMs }: IssuedCredential): void {
-    this.#add.run(id, consumer, digest, Math.floor(createdMs), retireMs === undefined ? null : Math.floor(retireMs));
-  }
-
-  retire(id: string, atMs: number): void {
-    this.#retire.run(Math.floor(atMs), id);
-  }
-
-  /** Deletes keys retired before a time; returns their number. */
-  prune(beforeMs: number, most: number): number {
-    return Number(this.#prune.run(Math.floor(beforeMs), most).changes);
-  }
-}
 
 const FILE_NAME = /^(\d{4})-[a-z0-9-]+\.sql$/u;
 
@@ -100,7 +210,7 @@ export class StoreThread {
   readonly #commit: StatementSync;
   #mustCheckpoint = false;
 
-  /** Throws {@link import("./state-store-error.ts").StateStoreError} if the file cannot be opened. */
+  /** Throws {@link StateStoreError} if the file cannot be opened. */
   constructor(setup: StoreSetup, post: (message: FromStore) => void) {
     this.#setup = setup;
     this.#post = post;
@@ -422,5 +532,23 @@ function syncFolder(path: string): void {
     fsyncSync(folder);
   } finally {
     closeSync(folder);
+  }
+}
+
+const port = parentPort;
+if (port !== null) {
+  const setup = workerData as StoreSetup;
+  const post = (message: FromStore): void => port.postMessage(message);
+  try {
+    const thread = new StoreThread(setup, post);
+    port.on("message", (message: ToStore) => {
+      if (message.kind !== "close") return thread.receive(message);
+      thread.close();
+      port.close();
+    });
+    post({ kind: "ready" });
+  } catch (error) {
+    const { errorKind, message } = toStateStoreError(error, setup.path);
+    post({ kind: "refused", errorKind, error: message });
   }
 }

@@ -19,8 +19,8 @@ import {
 } from "@headworks/testkit";
 import { CertificateAuthority } from "@headworks/tls-authority";
 import { ActiveHealth } from "./active-health.ts";
-import { EndpointConnections } from "./endpoint-pools.ts";
-import { UpstreamRegistry, type LiveUpstream } from "./upstream-registry.ts";
+import { EndpointConnections } from "./endpoint-connection.ts";
+import { UpstreamRegistry, type UpstreamGroup } from "./upstream-registry.ts";
 
 const QUICK: ActiveHealthBlock = { interval_ms: 20, timeout_ms: 20, jitter_ms: 0 };
 
@@ -30,7 +30,7 @@ function rig(context: TestContext, ports: readonly number[], block: ActiveHealth
     nowMs: () => performance.now(),
     emit: (kind) => void seen.push(kind),
   });
-  const publish = (active_health: ActiveHealthBlock = block): LiveUpstream => {
+  const publish = (active_health: ActiveHealthBlock = block): UpstreamGroup => {
     const document: Upstream = {
       name: "u",
       endpoints: ports.map((port) => ({ address: "127.0.0.1", port })),

@@ -7,9 +7,9 @@ import {
   connectEndpoint,
   connectHttp2Endpoint,
   type EndpointConnectionOptions,
+  probeHost,
 } from "./endpoint-connection.ts";
 import type { Endpoint } from "./endpoint.ts";
-import { probeHost } from "./upstream-host.ts";
 
 const AGENT = "sluice-health";
 

@@ -4,7 +4,7 @@ import type { Upstream } from "@headworks/gateway-contract";
 import fc from "fast-check";
 import { createBalancer } from "./balancer.ts";
 import { Endpoint } from "./endpoint.ts";
-import type { PickKey } from "./upstream-group.ts";
+import type { PickKey } from "./balancer.ts";
 
 function endpointsOf(weights: readonly number[], nowMs = 0): Endpoint[] {
   const owner = { nowMs: () => nowMs, ejected: () => undefined, recovered: () => undefined, mayEject: () => true };

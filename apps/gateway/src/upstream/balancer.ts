@@ -1,7 +1,14 @@
 import { hash } from "node:crypto";
 import type { Upstream } from "@headworks/gateway-contract";
 import type { Endpoint } from "./endpoint.ts";
-import type { PickKey } from "./upstream-group.ts";
+
+/** Inputs of balancing. */
+export interface PickKey {
+  /** For `ip_hash`, and for `header_hash` if the header is absent. */
+  readonly clientAddress: string;
+  /** Value of the field that `header_hash` names. */
+  readonly headerValue: string | undefined;
+}
 
 /** Chooses one of the candidates, which are never empty and in document order. */
 export type Balancer = (candidates: readonly Endpoint[], key: PickKey, nowMs: number) => Endpoint;

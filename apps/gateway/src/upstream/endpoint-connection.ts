@@ -1,6 +1,10 @@
-import { connect, type Socket } from "node:net";
-import { connect as connectTls, TLSSocket, type SecureContext } from "node:tls";
-import { type SharedBytes, shareReadBuffer, readPastBrokenWrites, sharedReads } from "@headworks/sockets";
+import { X509Certificate } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { connect, isIP, type Socket } from "node:net";
+import { connect as connectTls, createSecureContext, type SecureContext, TLSSocket } from "node:tls";
+import type { Upstream } from "@headworks/gateway-contract";
+import { canonicalHost, hostPortText, parseHostPort } from "@headworks/host-patterns";
+import { readPastBrokenWrites, sharedReads, shareReadBuffer, type SharedBytes } from "@headworks/sockets";
 
 interface EndpointTls {
   readonly context: SecureContext | undefined;
@@ -27,7 +31,7 @@ export interface AttemptHandler {
 }
 
 /** Over TLS the socket is paused. */
-export interface ConnectionHandler extends AttemptHandler {
+interface ConnectionHandler extends AttemptHandler {
   readonly received: (bytes: SharedBytes) => void;
 }
 
@@ -126,4 +130,154 @@ function openSecure(options: EndpointConnectionOptions, tls: EndpointTls, handle
 
 function ignoreError(): void {
   // The connection was given up already.
+}
+
+/** Host of requests to an upstream: its endpoint's, the client's, or a fixed name. */
+export type UpstreamHost = "endpoint" | "preserve" | { readonly name: string };
+
+/** Parses a validated `upstream_host`. */
+export function compileUpstreamHost(text = "endpoint"): UpstreamHost {
+  return text === "endpoint" || text === "preserve" ? text : { name: hostText(text) };
+}
+
+/** Host with an optional port in canonical form: lower case, A-labels, no final dot (RFC 9110 section 7.2). */
+function hostText(text: string): string {
+  const parsed = parseHostPort(text);
+  if ("issue" in parsed) return text;
+  const host = canonicalHost(parsed.host);
+  return hostPortText(host, parsed.port ?? NO_PORT, parsed.port === undefined ? NO_PORT : undefined);
+}
+
+const NO_PORT = 0;
+
+const isSecure = ({ protocol }: Upstream): boolean => protocol === "https" || protocol === "http2";
+
+interface EndpointPlace {
+  readonly address: string;
+  readonly port: number;
+}
+
+/**
+ * The name of an endpoint, else its address. Discovered endpoints have the name of `dns_discovery`, since their
+ * addresses change.
+ */
+function endpointName({ endpoints = [], dns_discovery: discovery }: Upstream, address: string): string {
+  const bare = address.startsWith("[") && address.endsWith("]") ? address.slice(1, -1) : address;
+  const isFound =
+    discovery !== undefined && isIP(bare) !== 0 && !endpoints.some((listed) => listed.address === address);
+  return canonicalHost(isFound ? discovery.hostname : bare);
+}
+
+/** Host of requests with the endpoint's own name or address, without the scheme's default port. */
+export function endpointHost(document: Upstream, { address, port }: EndpointPlace): string {
+  return hostPortText(endpointName(document, address), port, isSecure(document) ? 443 : 80);
+}
+
+/** Host of probes: the configured one, else that of requests, else the endpoint's. */
+export function probeHost(document: Upstream, endpoint: EndpointPlace): string {
+  const { active_health: health, upstream_host: host } = document;
+  if (health?.host !== undefined) return hostText(health.host);
+  const rule = compileUpstreamHost(host);
+  return typeof rule === "string" ? endpointHost(document, endpoint) : rule.name;
+}
+
+/**
+ * The SNI name (RFC 6066 section 3: no address, no final dot), which the certificate must match: `tls.server_name`,
+ * else a name in `upstream_host`, else the endpoint's own. Undefined for an address, which the certificate must then
+ * match. Equal for all clients, since they share connections.
+ */
+export function tlsName(document: Upstream, address: string): string | undefined {
+  const rule = compileUpstreamHost(document.upstream_host);
+  const fixed = typeof rule === "string" ? undefined : nameOf(rule.name);
+  const name = document.tls?.server_name ?? fixed ?? endpointName(document, address);
+  const canonical = canonicalHost(name);
+  return isIP(canonical) === 0 ? canonical : undefined;
+}
+
+function nameOf(host: string): string | undefined {
+  const parsed = parseHostPort(host);
+  return "issue" in parsed || isIP(parsed.host) !== 0 ? undefined : parsed.host;
+}
+
+/** Connection options of endpoints. TLS files are read once per generation, not per endpoint. */
+export class EndpointConnections {
+  readonly #described = new Map<Upstream, string>();
+  readonly #contexts = new Map<string, { readonly made: string; readonly context: SecureContext | undefined }>();
+
+  /** A generation was published: files may have changed. */
+  forget(): void {
+    this.#described.clear();
+    this.#contexts.clear();
+  }
+
+  /** Throws the error of the system or of OpenSSL if files cannot be used: there is no fallback to other trust. */
+  optionsOf(
+    document: Upstream,
+    endpoint: { readonly address: string; readonly port: number },
+  ): EndpointConnectionOptions {
+    const isSecure = document.protocol === "https" || document.protocol === "http2";
+    return {
+      address: endpoint.address,
+      port: endpoint.port,
+      tls: isSecure ? { context: this.#context(document), serverName: tlsName(document, endpoint.address) } : undefined,
+      connectMs: document.timeouts?.connect_ms ?? 5000,
+      happyEyeballsMs: document.timeouts?.happy_eyeballs_ms ?? 250,
+    };
+  }
+
+  /** All inputs of connections, as text. */
+  describe(document: Upstream): string {
+    let described = this.#described.get(document);
+    if (described === undefined) this.#described.set(document, (described = describe(document)));
+    return described;
+  }
+
+  /** Undefined for the public roots without a client certificate. */
+  #context(document: Upstream): SecureContext | undefined {
+    const made = this.describe(document);
+    const known = this.#contexts.get(document.name);
+    if (known?.made === made) return known.context;
+    const context = secureContext(document);
+    this.#contexts.set(document.name, { made, context });
+    return context;
+  }
+}
+
+function secureContext({ tls, trusted_ca_file: caFile }: Upstream): SecureContext | undefined {
+  const ca = contentOf(tls?.trusted_ca_file ?? caFile);
+  const cert = contentOf(tls?.client_cert_file);
+  const key = contentOf(tls?.client_key_file);
+  if (ca === undefined && cert === undefined) return undefined;
+  // A context silently accepts a bundle without any certificate, and then trusts nothing.
+  if (ca !== undefined) new X509Certificate(ca);
+  return createSecureContext({
+    ...(ca === undefined ? {} : { ca }),
+    ...(cert === undefined || key === undefined ? {} : { cert, key }),
+  });
+}
+
+function contentOf(path: string | undefined): Buffer | undefined {
+  return path === undefined ? undefined : readFileSync(path);
+}
+
+function describe(document: Upstream): string {
+  const { protocol, tls, trusted_ca_file: caFile, connection_cap: cap, max_pending: maxPending, timeouts } = document;
+  const { upstream_host: host, dns_discovery: discovery, endpoints } = document;
+  // Listed endpoints have names of their own.
+  const listed = discovery === undefined ? undefined : endpoints?.map(({ address }) => address);
+  const files = [tls?.trusted_ca_file ?? caFile, tls?.client_cert_file, tls?.client_key_file].map((path) => {
+    try {
+      return [path, contentOf(path)?.toString("base64")];
+    } catch {
+      return [path, "unreadable"];
+    }
+  });
+  const { connect_ms: connectMs, happy_eyeballs_ms: eyeballsMs } = timeouts ?? {};
+  const {
+    stalled_connection_cap: stalledCap,
+    pending_timeout_ms: pendingMs,
+    max_connection_age_ms: maxAgeMs,
+  } = document;
+  const bounds = [cap, stalledCap, maxPending, pendingMs, maxAgeMs, connectMs, eyeballsMs];
+  return JSON.stringify([protocol, tls?.server_name, host, discovery?.hostname, listed, files, ...bounds]);
 }

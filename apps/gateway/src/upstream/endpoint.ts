@@ -1,7 +1,6 @@
 import type { PassiveHealth } from "@headworks/gateway-contract";
 import { hostPortText } from "@headworks/host-patterns";
 import { Trials } from "./circuit-breaker.ts";
-import type { EndpointState } from "./upstream-group.ts";
 
 /** Passive health parameters with defaults applied; undefined while it is off. */
 export interface HealthRules {
@@ -45,14 +44,15 @@ const LATENCY_DECAY_MS = 10_000;
 const FIRST_LATENCY_MS = 250;
 
 /**
- * One endpoint: requests in flight, health, and rotation. A streak of failures, or their share in a window with
+ * One endpoint: requests in flight, health, and rotation; survives generations under `address:port`. A streak of failures, or their share in a window with
  * enough volume, ejects it; after `eject_ms` the next picks are probes: one success ends the ejection, one failure
  * renews it for a full period. A probe without a result for `eject_ms` frees its slot; its late result can end the
  * ejection but not renew it.
  */
-export class Endpoint implements EndpointState {
+export class Endpoint {
   readonly address: string;
   readonly port: number;
+  /** `address:port`, IPv6 in brackets. */
   readonly key: string;
   weight = 1;
   isDraining = false;
@@ -60,6 +60,7 @@ export class Endpoint implements EndpointState {
   sinceMs: number;
   /** State of smooth weighted round robin. */
   currentWeight = 0;
+  /** Attempts between dispatch and response head. */
   inFlight = 0;
   /** Finished attempts by status class, `2xx` at 2; those without a response at 0. */
   readonly attemptsByClass: number[] = [0, 0, 0, 0, 0, 0];
@@ -131,6 +132,10 @@ export class Endpoint implements EndpointState {
     return this.#latencyMs * Math.exp(-(nowMs - this.#latencyAtMs) / LATENCY_DECAY_MS) * (this.inFlight + 1);
   }
 
+  /**
+   * An attempt starts. The epoch ties its result to the current health; exactly one of `answered`, `failed` and
+   * `abandoned` must follow.
+   */
   dispatched(): number {
     this.inFlight += 1;
     if (this.#health === "half_open") {
@@ -140,6 +145,7 @@ export class Endpoint implements EndpointState {
     return this.#epoch;
   }
 
+  /** The response head arrived; a status of 500 and above counts as a failure. */
   answered(epoch: number, status: number, latencyMs: number): void {
     this.inFlight -= 1;
     this.#count(Math.floor(status / 100));
@@ -147,26 +153,31 @@ export class Endpoint implements EndpointState {
     this.#observe(epoch, status < 500);
   }
 
+  /** No response head: refused, reset, timed out, not HTTP. */
   failed(epoch: number): void {
     this.inFlight -= 1;
     this.#count(0);
     this.#observe(epoch, false);
   }
 
+  /** The gateway abandoned the attempt (client gone, hedge lost): neither success nor failure. */
   abandoned(epoch: number): void {
     this.inFlight -= 1;
     if (this.#health === "half_open") this.#probes.end(epoch);
   }
 
   /**
-   * Only a complete response ends a streak of failures: an endpoint that aborts each response is no better than one
+   * A response below 500 came to its end, or its client left. Only a complete response ends a streak of failures: an endpoint that aborts each response is no better than one
    * that sends none.
    */
   completed(epoch: number): void {
     if (epoch === this.#epoch && this.#health === "healthy") this.#streak = 0;
   }
 
-  /** Turns the success counted at the head into a failure. */
+  /**
+   * The response body broke off: counts against the endpoint, not against the breaker, and turns the success counted
+   * at the head into a failure.
+   */
   bodyBroke(): void {
     if (this.#health === "healthy") this.#countFailure();
   }

@@ -1,13 +1,15 @@
-import { Resolver } from "node:dns/promises";
 import type { RecordWithTtl, SrvRecord } from "node:dns";
-import type { Upstream } from "@headworks/gateway-contract";
+import { Resolver } from "node:dns/promises";
 import type { Logger } from "pino";
+import type { Upstream } from "@headworks/gateway-contract";
+import { ActiveHealth } from "./active-health.ts";
+import type { EndpointPools } from "./endpoint-pools.ts";
 import { endpointKey } from "./endpoint.ts";
-import type { ListedEndpoint } from "./upstream-registry.ts";
+import type { ListedEndpoint, UpstreamRegistry } from "./upstream-registry.ts";
 
 type Discovery = NonNullable<Upstream["dns_discovery"]>;
 
-export interface DiscoveredGroup {
+interface DiscoveredGroup {
   readonly document: Upstream;
   discovered(listed: readonly ListedEndpoint[]): void;
 }
@@ -19,7 +21,7 @@ export interface NameResolver {
   resolveSrv(name: string): Promise<SrvRecord[]>;
 }
 
-export interface DiscoveryParts {
+interface DiscoveryParts {
   readonly log: Logger;
   /** Endpoints of an upstream changed. */
   readonly changed: () => void;
@@ -161,4 +163,40 @@ function bestRecords(records: readonly SrvRecord[]): ListedEndpoint[] {
   return records
     .filter(({ priority }) => priority === best)
     .map(({ name, port, weight }) => ({ address: name, port, weight: Math.max(1, weight) }));
+}
+
+/** Background work of upstreams: name discovery and active health. */
+export class UpstreamMaintenance {
+  readonly #upstreams: UpstreamRegistry;
+  readonly #health: ActiveHealth;
+  readonly #names: NameDiscovery;
+
+  constructor(parts: { readonly upstreams: UpstreamRegistry; readonly pools: EndpointPools; readonly log: Logger }) {
+    const { upstreams, pools, log } = parts;
+    this.#upstreams = upstreams;
+    this.#health = new ActiveHealth(pools.connections);
+    this.#names = new NameDiscovery({
+      log,
+      changed: () => {
+        pools.endpointsChanged(upstreams.all);
+        this.#health.follow(upstreams.all);
+      },
+    });
+  }
+
+  /** Each upstream has listed endpoints, or found some. */
+  get hasEndpoints(): boolean {
+    return this.#names.hasFoundAll;
+  }
+
+  /** The upstreams of another generation apply now. */
+  published(): void {
+    this.#names.follow(this.#upstreams.all);
+    this.#health.follow(this.#upstreams.all);
+  }
+
+  stop(): void {
+    this.#names.stop();
+    this.#health.stop();
+  }
 }

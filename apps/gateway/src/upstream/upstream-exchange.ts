@@ -98,3 +98,13 @@ export interface EndpointPool {
   retire(): void;
   readonly openConnections: number;
 }
+
+/** Requests that got no connection of an upstream, or lost theirs, since the upstream was first seen. */
+export interface QueueCounts {
+  /** Refused because `max_pending` were queued. */
+  saturated: number;
+  /** Queued for `pending_timeout_ms`. */
+  timedOut: number;
+  /** Evicted because their client was slow. */
+  evicted: number;
+}

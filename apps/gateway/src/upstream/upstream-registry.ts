@@ -1,8 +1,10 @@
-import type { EventKind, EventPayloads, Upstream } from "@headworks/gateway-contract";
-import { type Balancer, createBalancer } from "./balancer.ts";
+import { hash, randomBytes } from "node:crypto";
+import type { EventKind, EventPayloads, Service, Upstream } from "@headworks/gateway-contract";
+import { type Balancer, createBalancer, type PickKey } from "./balancer.ts";
 import { breakerRules, CircuitBreaker } from "./circuit-breaker.ts";
+import { compileUpstreamHost, type UpstreamHost } from "./endpoint-connection.ts";
 import { Endpoint, endpointKey, type EndpointOwner, healthRules } from "./endpoint.ts";
-import type { Admission, EndpointState, PickKey, UpstreamGroup } from "./upstream-group.ts";
+import type { QueueCounts } from "./upstream-exchange.ts";
 
 const WINDOW_MS = 10_000;
 
@@ -60,10 +62,18 @@ export class RetryBudget {
   }
 }
 
-export interface UpstreamHost {
+interface RegistryHost {
   /** Monotonic milliseconds. */
   readonly nowMs: () => number;
   emit<K extends EventKind>(kind: K, payload: EventPayloads[K]): void;
+}
+
+/** A pass for one attempt, to be settled exactly once; or the breaker's refusal. */
+type Admission = AttemptPass | { readonly retryAfterS: number };
+
+interface AttemptPass {
+  /** Ties the result to the state of the breaker at admission. */
+  readonly epoch: number;
 }
 
 /** An endpoint as listed by the document or found by name discovery. */
@@ -78,8 +88,11 @@ export interface ListedEndpoint {
 const ALWAYS: Admission = Object.freeze({ epoch: -1 });
 const DEFAULT_BUDGET_PERCENT = 10;
 
-/** One upstream across generations: settings are adopted, state is kept. */
-export class LiveUpstream implements UpstreamGroup {
+/**
+ * One upstream: its endpoints, balancing, health, breaker and retry budget. Across generations settings are adopted and
+ * state is kept.
+ */
+export class UpstreamGroup {
   readonly name: string;
   document: Upstream;
   endpoints: readonly Endpoint[] = [];
@@ -87,8 +100,8 @@ export class LiveUpstream implements UpstreamGroup {
   failOpenPicks = 0;
   retries = 0;
   hedges = 0;
-  readonly queueCounts = { saturated: 0, timedOut: 0, evicted: 0 };
-  readonly #host: UpstreamHost;
+  readonly queueCounts: QueueCounts = { saturated: 0, timedOut: 0, evicted: 0 };
+  readonly #host: RegistryHost;
   readonly #owner: EndpointOwner;
   readonly #budget: RetryBudget;
   #breaker: CircuitBreaker | undefined;
@@ -98,7 +111,7 @@ export class LiveUpstream implements UpstreamGroup {
   #balancer: Balancer = NOTHING_TO_BALANCE;
   #balanced = "";
 
-  constructor(document: Upstream, host: UpstreamHost) {
+  constructor(document: Upstream, host: RegistryHost) {
     this.name = document.name;
     this.document = document;
     this.#host = host;
@@ -171,17 +184,23 @@ export class LiveUpstream implements UpstreamGroup {
     if (!isSame) this.#balancer = createBalancer(this.document, this.endpoints);
   }
 
+  /** Consults the breaker; called before every attempt. */
   admit(): Admission {
     if (this.#breaker === undefined) return ALWAYS;
     const pass = this.#breaker.admit();
     return "epoch" in pass ? pass : { retryAfterS: Math.max(1, Math.ceil(pass.waitMs / 1000)) };
   }
 
+  /**
+   * An admitted attempt ended: `ok` for a head below 500; undefined if it says nothing about the upstream (saturated
+   * here, no endpoint, abandoned).
+   */
   settle(epoch: number, ok: boolean | undefined): void {
     this.#breaker?.settle(epoch, ok);
   }
 
-  pick(key: PickKey, tried: readonly EndpointState[]): Endpoint | undefined {
+  /** An endpoint for an attempt, outside `tried` if possible; undefined if there is none at all. */
+  pick(key: PickKey, tried: readonly Endpoint[]): Endpoint | undefined {
     const nowMs = this.#host.nowMs();
     const { endpoints } = this;
     const [only] = endpoints;
@@ -200,10 +219,12 @@ export class LiveUpstream implements UpstreamGroup {
     return picked;
   }
 
+  /** Counts a first attempt for the retry budget. */
   countRequest(): void {
     this.#budget.countRequest();
   }
 
+  /** Takes one retry from the budget; false when it is spent. */
   spendRetry(): boolean {
     if (!this.#budget.spend()) return false;
     this.retries += 1;
@@ -276,35 +297,35 @@ function availableOf(endpoints: readonly Endpoint[], nowMs: number): readonly En
 }
 
 export class UpstreamRegistry {
-  readonly #host: UpstreamHost;
-  #groups = new Map<string, LiveUpstream>();
+  readonly #host: RegistryHost;
+  #groups = new Map<string, UpstreamGroup>();
   /** Created for a candidate that may yet be refused. */
-  #prepared = new Map<string, LiveUpstream>();
+  #prepared = new Map<string, UpstreamGroup>();
 
-  constructor(host: UpstreamHost) {
+  constructor(host: RegistryHost) {
     this.#host = host;
   }
 
-  get all(): readonly LiveUpstream[] {
+  get all(): readonly UpstreamGroup[] {
     return [...this.#groups.values()];
   }
 
-  get(name: string): LiveUpstream | undefined {
+  get(name: string): UpstreamGroup | undefined {
     return this.#groups.get(name);
   }
 
   /** Creates what a candidate needs; running upstreams are unchanged. */
-  prepare(document: Upstream): LiveUpstream {
+  prepare(document: Upstream): UpstreamGroup {
     const known = this.#groups.get(document.name) ?? this.#prepared.get(document.name);
     if (known !== undefined) return known;
-    const group = new LiveUpstream(document, this.#host);
+    const group = new UpstreamGroup(document, this.#host);
     this.#prepared.set(document.name, group);
     return group;
   }
 
   /** A generation was published: upstreams adopt their settings, removed ones are dropped. */
   published(documents: readonly Upstream[]): void {
-    const groups = new Map<string, LiveUpstream>();
+    const groups = new Map<string, UpstreamGroup>();
     for (const document of documents) {
       const group = this.prepare(document);
       if (group.document !== document) group.adopt(document);
@@ -320,4 +341,156 @@ function sum(numbers: Float64Array): number {
   let total = 0;
   for (const number of numbers) total += number;
   return total;
+}
+
+/** The upstream chosen for a request. */
+export interface UpstreamChoice {
+  readonly group: UpstreamGroup;
+  readonly host: UpstreamHost;
+  /** A cookie to set on the response, for stickiness. */
+  readonly setCookie: string | undefined;
+}
+
+/** An upstream of the document with its state, which outlives generations. */
+interface CompiledUpstream {
+  readonly document: Upstream;
+  readonly group: UpstreamGroup;
+}
+
+/** Inputs of a split. */
+export interface SplitKey {
+  readonly requestId: string;
+  cookie(name: string): string | undefined;
+}
+
+const DEFAULT_TTL_S = 3600;
+
+/**
+ * Compiles the choice of an upstream for a request of the service. A split is a weighted hash of the sticky cookie if
+ * the service has one, so that a client stays, else of the request id. Throws for an unknown upstream: validation
+ * refuses such documents.
+ */
+export function compileService(
+  service: Service,
+  upstream: (name: string) => CompiledUpstream,
+): (key: SplitKey) => UpstreamChoice {
+  const destinationOf = (name: string): Pick<UpstreamChoice, "group" | "host"> => {
+    const { document, group } = upstream(name);
+    return { group, host: compileUpstreamHost(service.upstream_host ?? document.upstream_host) };
+  };
+  if (service.upstream !== undefined) {
+    const choice = { ...destinationOf(service.upstream), setCookie: undefined };
+    return () => choice;
+  }
+  const targets = (service.split?.targets ?? []).map(({ upstream: name, weight }) => ({
+    destination: destinationOf(name),
+    weight: weight ?? 1,
+  }));
+  const total = targets.reduce((sum, { weight }) => sum + weight, 0);
+  const { sticky } = service;
+  return (key) => {
+    const sent = sticky === undefined ? undefined : key.cookie(sticky.cookie);
+    const text = sent ?? (sticky === undefined ? key.requestId : randomBytes(12).toString("base64url"));
+    const destination = weighted(targets, Math.floor(shareOf(text) * total));
+    const setCookie =
+      sticky === undefined || sent !== undefined
+        ? undefined
+        : `${sticky.cookie}=${text}; Path=/; Max-Age=${sticky.ttl_s ?? DEFAULT_TTL_S}; HttpOnly; SameSite=Lax`;
+    return { ...destination, setCookie };
+  };
+}
+
+function weighted(
+  targets: readonly { readonly destination: Pick<UpstreamChoice, "group" | "host">; readonly weight: number }[],
+  share: number,
+): Pick<UpstreamChoice, "group" | "host"> {
+  let behind = share;
+  for (const { destination, weight } of targets) {
+    if (behind < weight) return destination;
+    behind -= weight;
+  }
+  throw new RangeError("A split needs a target with a weight");
+}
+
+/** A stable hash of the text in [0, 1). */
+function shareOf(text: string): number {
+  return Number.parseInt(hash("sha256", text).slice(0, 8), 16) / 4_294_967_296;
+}
+
+/** State of an endpoint as plain data. */
+interface EndpointSnapshot {
+  readonly key: string;
+  readonly health: "healthy" | "ejected" | "half_open";
+  readonly isDraining: boolean;
+  readonly weight: number;
+  readonly inFlight: number;
+  readonly connections: number;
+}
+
+/** State of an upstream as plain data. */
+export interface UpstreamSnapshot {
+  readonly name: string;
+  readonly protocol: string;
+  readonly loadBalancer: string;
+  readonly breaker:
+    | {
+        readonly state: "closed" | "open" | "half_open";
+        readonly consecutiveFailures: number;
+        readonly opensAgainInMs: number;
+      }
+    | undefined;
+  readonly failOpenPicks: number;
+  readonly retries: number;
+  readonly endpoints: readonly EndpointSnapshot[];
+}
+
+/** An operator's change of a breaker or an endpoint. */
+export type ForcedState =
+  | { readonly upstream: string; readonly breaker: "open" | "closed" }
+  | { readonly upstream: string; readonly endpoint: string; readonly action: "eject" | "recover" | "drain" };
+
+export function upstreamSnapshots(
+  registry: UpstreamRegistry,
+  connectionsOf: (endpoint: Endpoint) => number,
+): readonly UpstreamSnapshot[] {
+  return registry.all.map(({ name, document, breaker, failOpenPicks, retries, endpoints }) => ({
+    name,
+    protocol: document.protocol ?? "http1",
+    loadBalancer: document.load_balancer ?? "round_robin",
+    breaker:
+      breaker === undefined
+        ? undefined
+        : {
+            state: breaker.state,
+            consecutiveFailures: breaker.consecutiveFailures,
+            opensAgainInMs: breaker.opensAgainInMs,
+          },
+    failOpenPicks,
+    retries,
+    endpoints: endpoints.map((endpoint) => ({
+      key: endpoint.key,
+      health: endpoint.health,
+      isDraining: endpoint.isDraining,
+      weight: endpoint.weight,
+      inFlight: endpoint.inFlight,
+      connections: connectionsOf(endpoint),
+    })),
+  }));
+}
+
+/** Applies an operator's change; ignores upstreams and endpoints that are gone. */
+export function forceState(registry: UpstreamRegistry, forced: ForcedState): void {
+  const upstream = registry.get(forced.upstream);
+  if ("breaker" in forced) {
+    upstream?.breaker?.force(forced.breaker);
+    return;
+  }
+  const endpoint = upstream?.endpoints.find(({ key }) => key === forced.endpoint);
+  if (endpoint === undefined) return;
+  if (forced.action === "drain") endpoint.isDraining = true;
+  else if (forced.action === "eject") endpoint.force("ejected");
+  else {
+    endpoint.isDraining = false;
+    endpoint.force("healthy");
+  }
 }

@@ -7,13 +7,19 @@ import {
   type Issue,
 } from "@headworks/gateway-contract";
 import type { AcceptedCandidate, GenerationSubscribers, SubmitOutcome } from "#config/generations.ts";
-import { createControl, createDataPlane, drainTimeMs, type ProcessParts, SessionTickets } from "#gateway.ts";
-import { listenerFollowers } from "#listener-followers.ts";
+import {
+  createControl,
+  createDataPlane,
+  drainTimeMs,
+  listenerFollowers,
+  type ProcessParts,
+  SessionTickets,
+} from "#gateway.ts";
 import type { Clock, EventSink } from "#slice.ts";
 import type { CountedElsewhere } from "#slices.ts";
 import type { RecentTraffic } from "#slices/metrics/metrics.slice.ts";
 import type { IssuedCredential, StateStore } from "#storage/state-store.ts";
-import { type ForcedState, forceState, upstreamSnapshots } from "#upstream/upstream-state.ts";
+import { type ForcedState, forceState, upstreamSnapshots } from "#upstream/upstream-registry.ts";
 import type { ProcessLink } from "./process-link.ts";
 import type {
   ControlCalls,
@@ -134,7 +140,10 @@ export class DataPlane {
 
   states(): WorkerStates {
     const { upstreams, pools } = this.#control;
-    return { upstreams: upstreamSnapshots(upstreams, pools), activeRequests: this.#data.pipeline.activeRequests };
+    return {
+      upstreams: upstreamSnapshots(upstreams, (endpoint) => pools.openConnections(endpoint)),
+      activeRequests: this.#data.pipeline.activeRequests,
+    };
   }
 
   traffic(): RecentTraffic {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { UpstreamSnapshot } from "#upstream/upstream-state.ts";
+import type { UpstreamSnapshot } from "#upstream/upstream-registry.ts";
 import { mergeWorkerStates, mergeTraffic } from "./worker-pool.ts";
 
 const endpoint = (key: string, more: Partial<UpstreamSnapshot["endpoints"][number]> = {}) => ({

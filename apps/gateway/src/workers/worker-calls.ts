@@ -4,7 +4,7 @@ import type { NonceVerdict } from "#slices/consumers/consumers.slice.ts";
 import type { RecentTraffic } from "#slices/metrics/metrics.slice.ts";
 import type { RateCharge, RateOutcome } from "#slices/rate-limit/rate-limit.slice.ts";
 import type { BudgetCharge, ChargeResult, IssuedCredential, UsageRow } from "#storage/state-store.ts";
-import type { ForcedState, UpstreamSnapshot } from "#upstream/upstream-state.ts";
+import type { ForcedState, UpstreamSnapshot } from "#upstream/upstream-registry.ts";
 
 /** Address of an open listener. */
 export interface ListenerAddress {

@@ -9,7 +9,7 @@ import type { EventSink } from "#slice.ts";
 import type { NonceVerdict } from "#slices/consumers/consumers.slice.ts";
 import type { RecentTraffic } from "#slices/metrics/metrics.slice.ts";
 import type { IssuedCredential, StateStore } from "#storage/state-store.ts";
-import type { ForcedState, UpstreamSnapshot } from "#upstream/upstream-state.ts";
+import type { ForcedState, UpstreamSnapshot } from "#upstream/upstream-registry.ts";
 import { InstanceHealth } from "./instance-health.ts";
 import { MergedMetrics } from "./merged-metrics.ts";
 import { type Batch, type Handlers, ProcessLink } from "./process-link.ts";

@@ -1,7 +1,6 @@
 import type { Callout, ConfigDocument, Policy, Route } from "@headworks/gateway-contract";
 import { EgressDialer } from "#egress/egress-dialer.ts";
-import type { RequestContext } from "#request/context.ts";
-import type { Verdict } from "#request/phases.ts";
+import type { RequestContext, Verdict } from "#request/context.ts";
 import { createCallouts, type Callouts } from "#slices/callouts/callouts.slice.ts";
 import type { CompiledSlice } from "#slice.ts";
 import { documentWith, publish, realClock, type Secrets } from "../egress/documents.ts";

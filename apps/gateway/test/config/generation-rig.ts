@@ -4,7 +4,7 @@ import { FakeClock } from "@headworks/testkit";
 import { pino } from "pino";
 import { GenerationHistory, type GenerationArchive } from "#config/generation-history.ts";
 import { Generations, type GenerationParts } from "#config/generations.ts";
-import type { CompiledRoute } from "#request/generation.ts";
+import type { CompiledRoute } from "#request/context.ts";
 
 /** An event as it was emitted. */
 export interface SeenEvent {

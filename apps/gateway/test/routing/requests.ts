@@ -2,10 +2,14 @@ import { Secret } from "@headworks/contract-kit";
 import type { ConfigDocument, Match, Route } from "@headworks/gateway-contract";
 import { NO_BODY, type RawFields } from "@headworks/http1";
 import { pino } from "pino";
-import { RequestContext } from "#request/context.ts";
-import type { CompiledRoute, Generation } from "#request/generation.ts";
-import type { ResponseOrigin, Decorator } from "#request/phases.ts";
-import { TrustedProxies } from "#request/client-identity.ts";
+import {
+  type CompiledRoute,
+  type Decorator,
+  type Generation,
+  RequestContext,
+  type ResponseOrigin,
+} from "#request/context.ts";
+import { TrustedProxies } from "#request/forwarding-rules.ts";
 import type { GatewaySlice, IssueReport } from "#slice.ts";
 
 /** What a test says of a request; everything else is plain. */

@@ -7,7 +7,7 @@ import { checkDocument, freshFindings, type CheckParts } from "#config/check-doc
 import { readDocument } from "#config/read-document.ts";
 import { checkRoutes } from "#routing/check-routes.ts";
 import { explainRoute } from "#routing/explain.ts";
-import { compileRewrite } from "#routing/rewrite.ts";
+import { compileRewrite } from "#routing/actions.ts";
 import { compileRouteTable } from "#routing/route-table.ts";
 import { acceptVary } from "#slices/accept-vary/accept-vary.slice.ts";
 import { deprecation } from "#slices/deprecation/deprecation.slice.ts";

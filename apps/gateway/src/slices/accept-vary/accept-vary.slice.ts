@@ -1,6 +1,6 @@
 import type { Route } from "@headworks/gateway-contract";
 import { foldVary } from "@headworks/http-fields";
-import type { Decorator } from "#request/phases.ts";
+import type { Decorator } from "#request/context.ts";
 import type { GatewaySlice } from "#slice.ts";
 
 /**

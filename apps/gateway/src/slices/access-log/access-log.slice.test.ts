@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { pino } from "pino";
-import type { FinishedRequest } from "#request/phases.ts";
+import type { FinishedRequest } from "#request/context.ts";
 import { createAccessLog } from "./access-log.slice.ts";
 
 const finished = (status: number): FinishedRequest =>

@@ -1,7 +1,6 @@
 import { fieldValue } from "@headworks/http1";
 import type { Logger } from "pino";
-import type { RequestContext } from "#request/context.ts";
-import type { FinishedRequest } from "#request/phases.ts";
+import type { FinishedRequest, RequestContext } from "#request/context.ts";
 import type { GatewaySlice } from "#slice.ts";
 
 /** Sampling; failures of the gateway or its upstreams are always logged. */

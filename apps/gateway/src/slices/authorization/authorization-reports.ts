@@ -1,6 +1,5 @@
 import type { Logger } from "pino";
-import type { RequestContext } from "#request/context.ts";
-import { dryRunReport, type DryRunReport } from "#request/dry-run-report.ts";
+import { dryRunReport, type DryRunReport, type RequestContext } from "#request/context.ts";
 import type { Objection } from "./decision.ts";
 
 export interface AuthorizationMetrics {

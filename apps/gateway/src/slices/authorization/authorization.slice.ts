@@ -1,9 +1,7 @@
 import type { Logger } from "pino";
 import type { Authorization, ConfigDocument } from "@headworks/gateway-contract";
 import { parseAddress } from "@headworks/host-patterns";
-import { challengesOf } from "#request/challenges.ts";
-import type { RequestContext } from "#request/context.ts";
-import type { Gate, Refusal, Verdict } from "#request/phases.ts";
+import { challengesOf, type Gate, type Refusal, type RequestContext, type Verdict } from "#request/context.ts";
 import type { CompiledSlice, GatewaySlice, IssueReport } from "#slice.ts";
 import { isEverything } from "./address-set.ts";
 import { type AuthorizationMetrics, AuthorizationReports } from "./authorization-reports.ts";

@@ -1,8 +1,7 @@
 import { fieldValue, fieldValues, hasBody, hasField, type Framing, type RawFields } from "@headworks/http1";
 import { parseAcceptEncoding, parseHttpDate } from "@headworks/http-fields";
-import type { RequestContext } from "#request/context.ts";
+import type { RequestContext, ResponseHead } from "#request/context.ts";
 import { askedOrigin, identityKey } from "#request/forwarded-fields.ts";
-import type { ResponseHead } from "#request/phases.ts";
 import { ANY_FRESH, remembering, requestPolicy, type RequestPolicy } from "./cache-control.ts";
 
 /**

@@ -1,7 +1,7 @@
 import type { ConfigDocument, Route } from "@headworks/gateway-contract";
 import { removeField } from "@headworks/http1";
 import { systemTimer, type Timer } from "#egress/timer.ts";
-import type { Decorator, ResponseStore } from "#request/phases.ts";
+import type { Decorator, ResponseStore } from "#request/context.ts";
 import type { Clock, GatewaySlice, IssueReport } from "#slice.ts";
 import { ChangedResources } from "./changed-resources.ts";
 import { RequestCoalescer } from "./request-coalescer.ts";

@@ -1,7 +1,13 @@
 import type { Cache } from "@headworks/gateway-contract";
 import { hasField, lengthFraming, ownText, removeField, type Framing, type RawFields } from "@headworks/http1";
-import type { RequestContext } from "#request/context.ts";
-import type { Response, ResponseCapture, ResponseHead, ResponseStore, KeptResponse } from "#request/phases.ts";
+import type {
+  KeptResponse,
+  RequestContext,
+  Response,
+  ResponseCapture,
+  ResponseHead,
+  ResponseStore,
+} from "#request/context.ts";
 import type { Clock } from "#slice.ts";
 import type { ResponseMemory, RequestState, Entry } from "./response-memory.ts";
 import { ANY_FRESH, initialAgeMs, responsePolicy, type RequestPolicy, type ResponsePolicy } from "./cache-control.ts";

@@ -1,6 +1,5 @@
 import { fieldValues } from "@headworks/http1";
-import type { ConsumerIdentity, RequestContext } from "#request/context.ts";
-import type { Gate, Verdict } from "#request/phases.ts";
+import type { ConsumerIdentity, Gate, RequestContext, Verdict } from "#request/context.ts";
 import type { CalloutReports } from "./callout-reports.ts";
 import type { CalloutLevels, CompiledCallout } from "./callouts.compile.ts";
 import type { Decision } from "./decision.ts";

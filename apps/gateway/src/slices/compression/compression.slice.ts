@@ -3,8 +3,7 @@ import { constants, createBrotliCompress, createGzip, createZstdCompress } from 
 import type { Compression, Route } from "@headworks/gateway-contract";
 import { foldVary, parseAcceptEncoding } from "@headworks/http-fields";
 import { fieldValue, fieldValues, ownText, type RawFields, removeField, setField } from "@headworks/http1";
-import type { RequestContext } from "#request/context.ts";
-import type { BodyFilter, Decorator, ResponseHead } from "#request/phases.ts";
+import type { BodyFilter, Decorator, RequestContext, ResponseHead } from "#request/context.ts";
 import type { GatewaySlice } from "#slice.ts";
 
 /** Memoized values of Accept-Encoding; browsers send few distinct ones. */

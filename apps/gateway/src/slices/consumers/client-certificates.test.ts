@@ -3,7 +3,7 @@ import { X509Certificate } from "node:crypto";
 import { test } from "node:test";
 import type { Consumer } from "@headworks/gateway-contract";
 import { CertificateAuthority } from "@headworks/tls-authority";
-import { ClientCertificates, plainFingerprint } from "./client-certificates.ts";
+import { ClientCertificates, plainFingerprint } from "./authentication-gate.ts";
 
 const authority = CertificateAuthority.create();
 

@@ -8,9 +8,8 @@ import { CertificateAuthority } from "@headworks/tls-authority";
 import fc from "fast-check";
 import { pino } from "pino";
 import { EgressDialer } from "#egress/egress-dialer.ts";
-import { RequestContext } from "#request/context.ts";
-import type { Gate, Verdict } from "#request/phases.ts";
-import { TrustedProxies } from "#request/client-identity.ts";
+import { type Gate, RequestContext, type Verdict } from "#request/context.ts";
+import { TrustedProxies } from "#request/forwarding-rules.ts";
 import type { CompileScope } from "#slice.ts";
 import { createConsumers } from "./consumers.slice.ts";
 

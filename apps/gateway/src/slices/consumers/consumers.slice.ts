@@ -7,33 +7,45 @@ import { hasBody, ownText, wireText } from "@headworks/http1";
 import type { EgressDialer } from "#egress/egress-dialer.ts";
 import { parseEgressUrl } from "#egress/egress-url.ts";
 import { post } from "#egress/post.ts";
-import { challengesOf } from "#request/challenges.ts";
-import type { ConsumerIdentity, RequestContext } from "#request/context.ts";
-import type { BodyCheck, Refusal } from "#request/phases.ts";
-import type { Clock, CompileScope, CompiledSlice, GatewaySlice } from "#slice.ts";
-import { type Authentication, AuthenticationGate } from "./authentication-gate.ts";
-import { AuthenticationReports } from "./authentication-reports.ts";
-import { ClientCertificates } from "./client-certificates.ts";
-import { credentialsOf, identityOf } from "./consumer-identity.ts";
-import { checkConsumers } from "./consumers.check.ts";
-import { digestOfText, digestOfWire, isSameDigest, selectorOf } from "./credential-digest.ts";
-import { type CredentialReader, INVALID, type Recognition, recognitionOf } from "./credential-reader.ts";
-import { DiscoveredEndpoint } from "./discovered-endpoint.ts";
-import { IssuedKeys } from "./issued-keys.ts";
-import { jsonObject } from "./json-object.ts";
-import { KeySet, type KeySetRules } from "./key-set.ts";
-import { NonceMemory, type Nonces, type NonceVerdict } from "./nonce-memory.ts";
 import {
   API_KEY_FIELD,
+  type Authentication,
+  AuthenticationGate,
+  AuthenticationReports,
   AUTHORIZATION_FIELD,
+  ClientCertificates,
+  type CredentialReader,
+  INVALID,
   type PresentedCredentials,
+  type Recognition,
+  recognitionOf,
   SIGNING_FIELDS,
-} from "./presented-credentials.ts";
-import { fetchPublished } from "./published-fetch.ts";
+} from "./authentication-gate.ts";
+import {
+  challengesOf,
+  type BodyCheck,
+  type ConsumerIdentity,
+  type Refusal,
+  type RequestContext,
+} from "#request/context.ts";
+import type { Clock, CompileScope, CompiledSlice, GatewaySlice } from "#slice.ts";
+import {
+  credentialsOf,
+  digestOfText,
+  digestOfWire,
+  identityOf,
+  isSameDigest,
+  type IsValid,
+  selectorOf,
+  validityOf,
+} from "./consumer-identity.ts";
+import { checkConsumers } from "./consumers.check.ts";
+import { DiscoveredEndpoint, fetchPublished, jsonObject } from "./discovered-endpoint.ts";
+import { IssuedKeys } from "./issued-credentials.ts";
+import { KeySet, type KeySetRules } from "./key-set.ts";
+import { NonceMemory, type Nonces, type NonceVerdict } from "./nonce-memory.ts";
 import { type IntrospectionSource, TokenIntrospection } from "./token-introspection.ts";
-import { TokenOwners } from "./token-owners.ts";
-import { type TokenProvider, TokenVerifier } from "./token-verifier.ts";
-import { type IsValid, validityOf } from "./validity.ts";
+import { TokenOwners, type TokenProvider, TokenVerifier } from "./token-verifier.ts";
 
 const VERSION_TAG = "gateway-hmac-v1";
 
@@ -405,7 +417,7 @@ class TokenProviders {
 }
 
 export { IssuedCredentials, type CredentialRefusal } from "./issued-credentials.ts";
-export { IssuedKeys } from "./issued-keys.ts";
+export { IssuedKeys } from "./issued-credentials.ts";
 export { NonceMemory, type Nonces, type NonceVerdict } from "./nonce-memory.ts";
 
 export interface ConsumersHost {

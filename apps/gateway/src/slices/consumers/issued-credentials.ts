@@ -1,10 +1,51 @@
 import { randomBytes, randomUUID } from "node:crypto";
-import type { Consumer } from "@headworks/gateway-contract";
 import type { Logger } from "pino";
+import type { Consumer } from "@headworks/gateway-contract";
 import type { Clock } from "#slice.ts";
 import type { IssuedCredential, StateStore } from "#storage/state-store.ts";
-import { digestOfText, selectorOf } from "./credential-digest.ts";
-import type { IssuedKeys } from "./issued-keys.ts";
+import { digestOfText, isSameDigest, selectorOf } from "./consumer-identity.ts";
+
+/** Keys issued through the admin API, in memory, so that requests never wait for the store. */
+export class IssuedKeys {
+  readonly #clock: Pick<Clock, "now">;
+  readonly #subscribers: (() => Promise<void>)[] = [];
+  #all: readonly IssuedCredential[] = [];
+  #byDigest: ReadonlyMap<string, IssuedCredential> = new Map();
+
+  constructor(clock: Pick<Clock, "now">, credentials: readonly IssuedCredential[] = []) {
+    this.#clock = clock;
+    this.#keep(credentials);
+  }
+
+  /** Oldest first; a new array after each change. */
+  get all(): readonly IssuedCredential[] {
+    return this.#all;
+  }
+
+  /** The consumer of a valid key. */
+  ownerOf(digest: Uint8Array): string | undefined {
+    if (this.#byDigest.size === 0) return undefined;
+    const known = this.#byDigest.get(selectorOf(digest));
+    if (known === undefined || !isSameDigest(known.digest, digest)) return undefined;
+    return known.retireMs !== undefined && this.#clock.now() >= known.retireMs ? undefined : known.consumer;
+  }
+
+  /** Replaces all keys; resolves when all followers have them. */
+  async replaceAll(credentials: readonly IssuedCredential[]): Promise<void> {
+    this.#keep(credentials);
+    await Promise.all(this.#subscribers.map(async (changed) => await changed()));
+  }
+
+  /** Registers a callback for changes. */
+  follow(changed: () => Promise<void>): void {
+    this.#subscribers.push(changed);
+  }
+
+  #keep(credentials: readonly IssuedCredential[]): void {
+    this.#all = credentials;
+    this.#byDigest = new Map(credentials.map((credential) => [selectorOf(credential.digest), credential]));
+  }
+}
 
 const KEY_BYTES = { least: 16, most: 512 };
 /** All keys are kept in memory and replicated to workers. */
@@ -22,7 +63,7 @@ export interface CredentialRefusal {
   readonly message?: string;
 }
 
-export interface IssuedCredentialsParts {
+interface IssuedCredentialsParts {
   /** Undefined without `GATEWAY_STATE_DB`: keys cannot be stored. */
   readonly store: StateStore | undefined;
   readonly keys: IssuedKeys;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { presentedCredentials, SIGNING_FIELDS } from "./presented-credentials.ts";
+import { presentedCredentials, SIGNING_FIELDS } from "./authentication-gate.ts";
 
 test("most requests present nothing, and cost nothing", () => {
   const fields = [

@@ -5,7 +5,7 @@ import { pino } from "pino";
 import { EgressDialer } from "#egress/egress-dialer.ts";
 import { EgressError } from "#egress/egress-failure.ts";
 import { parseEgressUrl } from "#egress/egress-url.ts";
-import { fetchPublished } from "./published-fetch.ts";
+import { fetchPublished } from "./discovered-endpoint.ts";
 
 async function fetched(server: RawServer, signal = AbortSignal.timeout(20_000)): Promise<string> {
   const url = parseEgressUrl(`http://127.0.0.1:${server.port}/keys?v=1`);

@@ -2,8 +2,8 @@ import { hash } from "node:crypto";
 import type { IntrospectionProvider } from "@headworks/gateway-contract";
 import type { ConsumerIdentity } from "#request/context.ts";
 import type { Clock } from "#slice.ts";
-import { INVALID, recognitionOf, type Recognition } from "./credential-reader.ts";
-import type { TokenOwners } from "./token-owners.ts";
+import { INVALID, recognitionOf, type Recognition } from "./authentication-gate.ts";
+import type { TokenOwners } from "./token-verifier.ts";
 
 /** The introspection response for a token; undefined if unavailable. */
 export type Introspect = (token: string) => Promise<Readonly<Record<string, unknown>> | undefined>;

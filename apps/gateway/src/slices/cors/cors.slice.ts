@@ -2,8 +2,14 @@ import { type ConfigDocument, type Cors, namedMethods, type Route } from "@headw
 import { canonicalHost } from "@headworks/host-patterns";
 import { foldVary } from "@headworks/http-fields";
 import { fieldValue, fieldValues, type RawFields } from "@headworks/http1";
-import { asksAhead, isPreflight, type RequestContext } from "#request/context.ts";
-import type { Decorator, Gate, Response } from "#request/phases.ts";
+import {
+  asksAhead,
+  type Decorator,
+  type Gate,
+  isPreflight,
+  type RequestContext,
+  type Response,
+} from "#request/context.ts";
 import type { GatewaySlice, IssueReport } from "#slice.ts";
 
 const ORIGIN = /^([a-z][a-z0-9+.-]*):\/\/((?:\[[0-9a-f:.]+\]|[^\s/?#@\\[\]:,*]+)(?::[0-9]{1,5})?)$/;

@@ -1,7 +1,7 @@
 import type { ConfigDocument, Deprecation, Route } from "@headworks/gateway-contract";
 import { formatLink, parseImfFixdate } from "@headworks/http-fields";
 import { removeField } from "@headworks/http1";
-import type { Decorator } from "#request/phases.ts";
+import type { Decorator } from "#request/context.ts";
 import type { CheckScope, GatewaySlice, IssueReport } from "#slice.ts";
 
 /** An absolute URL without characters that could end the link or the header. */

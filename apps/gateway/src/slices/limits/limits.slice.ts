@@ -1,9 +1,7 @@
 import { ERRORS, type ErrorCode, type Limits, type Route } from "@headworks/gateway-contract";
 import type { Logger } from "pino";
-import type { RequestContext } from "#request/context.ts";
-import { dryRunReport, type DryRunReport } from "#request/dry-run-report.ts";
+import { dryRunReport, type DryRunReport, type Gate, type RequestContext, type Verdict } from "#request/context.ts";
 
-import type { Gate, Verdict } from "#request/phases.ts";
 import type { GatewaySlice } from "#slice.ts";
 
 export interface LimitsHost {

@@ -1,6 +1,5 @@
 import type { Route } from "@headworks/gateway-contract";
-import { isPreflight } from "#request/context.ts";
-import type { Gate, Refusal } from "#request/phases.ts";
+import { type Gate, isPreflight, type Refusal } from "#request/context.ts";
 import type { GatewaySlice } from "#slice.ts";
 
 const DEFAULT_RETRY_AFTER_S = 60;

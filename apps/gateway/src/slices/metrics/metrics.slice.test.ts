@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { FinishedRequest } from "#request/phases.ts";
+import type { FinishedRequest } from "#request/context.ts";
 import { createMetrics, type GatewayFacts } from "./metrics.slice.ts";
 
 const NOTHING: GatewayFacts = {

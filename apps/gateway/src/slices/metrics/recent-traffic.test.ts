@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { MinuteCounts, spanMs } from "./recent-traffic.ts";
+import { MinuteCounts, spanMs } from "./metrics.slice.ts";
 
 const MINUTE_MS = 60_000;
 

@@ -1,6 +1,4 @@
-import type { RequestContext } from "#request/context.ts";
-import type { DryRunReport } from "#request/dry-run-report.ts";
-import type { Gate, Verdict } from "#request/phases.ts";
+import type { DryRunReport, Gate, RequestContext, Verdict } from "#request/context.ts";
 import type { Clock } from "#slice.ts";
 import type { RateRule, RuleState } from "./rate-rule.ts";
 

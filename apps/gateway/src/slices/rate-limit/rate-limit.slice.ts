@@ -1,8 +1,6 @@
 import type { Logger } from "pino";
 import type { ConfigDocument, Listener, Route } from "@headworks/gateway-contract";
-import type { RequestContext } from "#request/context.ts";
-import { dryRunReport } from "#request/dry-run-report.ts";
-import type { Gate } from "#request/phases.ts";
+import { dryRunReport, type Gate, type RequestContext } from "#request/context.ts";
 import type { Clock, GatewaySlice, IssueReport } from "#slice.ts";
 import { type RateCharge, type RateCounters, RateLimitGate, type RateOutcome } from "./rate-limit-gate.ts";
 import { RateRule, ruleIdentity } from "./rate-rule.ts";

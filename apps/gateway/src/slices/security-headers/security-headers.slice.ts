@@ -1,6 +1,6 @@
 import type { ConfigDocument, Route, SecurityHeaders } from "@headworks/gateway-contract";
 import { setField } from "@headworks/http1";
-import type { Decorator } from "#request/phases.ts";
+import type { Decorator } from "#request/context.ts";
 import type { GatewaySlice, IssueReport } from "#slice.ts";
 
 /**

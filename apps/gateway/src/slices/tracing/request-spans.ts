@@ -1,6 +1,5 @@
 import { fieldValue, type RawFields } from "@headworks/http1";
-import type { RequestContext } from "#request/context.ts";
-import type { AttemptTrace, FinishedRequest, RequestTrace } from "#request/phases.ts";
+import type { AttemptTrace, FinishedRequest, RequestContext, RequestTrace } from "#request/context.ts";
 import type { Attributes, Span } from "./span.ts";
 import { randomId, setTraceParent, type TraceParent } from "./trace-context.ts";
 

@@ -5,7 +5,7 @@ import type { EgressDialer } from "#egress/egress-dialer.ts";
 import { parseEgressUrl } from "#egress/egress-url.ts";
 import { fieldNameIssue } from "#egress/outbound-fields.ts";
 import { systemTimer, type Timer } from "#egress/timer.ts";
-import type { Tracer } from "#request/phases.ts";
+import type { Tracer } from "#request/context.ts";
 import type { Clock, CompileScope, GatewaySlice, IssueReport } from "#slice.ts";
 import { RequestSpans } from "./request-spans.ts";
 import { type ExportRules, type SpanCounts, SpanExporter } from "./span-exporter.ts";

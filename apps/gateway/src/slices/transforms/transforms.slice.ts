@@ -1,9 +1,8 @@
 import type { ConfigDocument, FieldChanges, Route, Transforms } from "@headworks/gateway-contract";
 import { parseUrlEncoded } from "@headworks/http-fields";
 import { type RawFields, removeField, setField, wireText } from "@headworks/http1";
-import { dashedName, identityKind } from "#request/client-identity.ts";
-import { carriesAnId } from "#request/forwarded-fields.ts";
-import type { Decorator, RequestChange } from "#request/phases.ts";
+import { carriesAnId, dashedName, identityKind } from "#request/forwarding-rules.ts";
+import type { Decorator, RequestChange } from "#request/context.ts";
 import type { CompileScope, GatewaySlice, IssueReport } from "#slice.ts";
 
 /** Hop-by-hop and framing fields, which the gateway writes itself (RFC 9110, 7.6.1). */

@@ -5,12 +5,11 @@ import { test } from "node:test";
 import type { Analytics, ConfigDocument, Consumer } from "@headworks/gateway-contract";
 import { FakeClock, temporaryDirectory, waitUntil } from "@headworks/testkit";
 import { pino } from "pino";
-import type { FinishedRequest } from "#request/phases.ts";
+import type { FinishedRequest } from "#request/context.ts";
 import type { CompileScope } from "#slice.ts";
 import { openStateStore } from "#storage/open-state-store.ts";
 import type { StateStore } from "#storage/state-store.ts";
-import { usageExport } from "./usage-export.slice.ts";
-import type { ExportRequest, UsageExportSlice } from "./usage-export.slice.ts";
+import { type ExportRequest, usageExport, type UsageExportSlice } from "./usage-export.slice.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;

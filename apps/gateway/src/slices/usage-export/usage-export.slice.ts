@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import type { FinishedRequest, Observer } from "#request/phases.ts";
+import type { FinishedRequest, Observer } from "#request/context.ts";
 import type { Clock, GatewaySlice } from "#slice.ts";
 import type { ExportRun, StateStore, UsageRow, UsageStore } from "#storage/state-store.ts";
 import { ExportSchedule, planOf } from "./export-schedule.ts";
