@@ -68,7 +68,7 @@ const get = (port: number, more: Partial<OutgoingRequest> = {}): OutgoingRequest
 });
 
 function answered(outcome: SendOutcome) {
-  assert.ok(outcome.kind === "answered", JSON.stringify(outcome));
+  assert.ok(outcome.kind === "responded", JSON.stringify(outcome));
   return outcome.exchange;
 }
 

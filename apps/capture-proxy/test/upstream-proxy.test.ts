@@ -194,7 +194,7 @@ test("requests that Weir sends itself, as replays are, go by way of the proxy li
     fields: [],
     body: undefined,
   });
-  assert.equal(outcome.kind, "answered");
+  assert.equal(outcome.kind, "responded");
   assert.ok(proxy.asked[0]?.startsWith("GET http://origin.test/replayed HTTP/1.1\r\n"), proxy.asked[0]);
 });
 

@@ -34,7 +34,7 @@ test("a flush has one event per entry, in order, with the latest row", () => {
     ["added again after deleted", [added("a"), deleted("a"), added("a")], [deleted("a"), added("a")]],
     ["cleared drops what was before", [added("a"), deleted("x"), count(4), cleared, added("b")], [cleared, added("b")]],
     ["an update after clearing stands alone", [added("a"), cleared, updated("a")], [cleared, updated("a")]],
-    ["last count only, at its place", [count(1), added("a"), count(2)], [added("a"), count(2)]],
+    ["last count only, at its position", [count(1), added("a"), count(2)], [added("a"), count(2)]],
   ];
   for (const [what, events, expected] of table) assert.deepEqual(coalesce(events), expected, what);
 });

@@ -168,10 +168,10 @@ test("an invalid message gets an Error with the reason, and the connection stays
 });
 
 test("a filter is applied to events and rows, and one that needs more than rows is refused", async () => {
-  const asked: TrafficFilter[] = [];
+  const requested: TrafficFilter[] = [];
   await using api = await startApi({
     latestRows: async (_limit, filter) => {
-      asked.push(filter);
+      requested.push(filter);
       return [row({ id: "old-post", method: "POST" })];
     },
   });
@@ -180,7 +180,7 @@ test("a filter is applied to events and rows, and one that needs more than rows 
   client.send({ type: "GetInitialTraffic", data: { limit: 10 } });
   const initial = await client.next();
   assert.deepEqual(initial.type === "InitialTraffic" ? initial.data.map(({ id }) => id) : [], ["old-post"]);
-  assert.deepEqual(asked, [{}, { q: "method:POST" }]);
+  assert.deepEqual(requested, [{}, { q: "method:POST" }]);
   api.events.traffic(added({ id: "get" }));
   api.events.traffic(added({ id: "post", method: "POST" }));
   await flush(api);
@@ -195,10 +195,10 @@ test("a filter is applied to events and rows, and one that needs more than rows 
 });
 
 test("a filter in the address applies from the first row and event on", async () => {
-  const asked: TrafficFilter[] = [];
+  const requested: TrafficFilter[] = [];
   await using api = await startApi({
     latestRows: async (_limit, filter) => {
-      asked.push(filter);
+      requested.push(filter);
       return [row({ id: "post", method: "POST" })];
     },
   });
@@ -206,7 +206,7 @@ test("a filter in the address applies from the first row and event on", async ()
   assert.equal((await client.next()).type, "Connected");
   const initial = await client.next();
   assert.deepEqual(initial.type === "InitialTraffic" ? initial.data.map(({ id }) => id) : [], ["post"]);
-  assert.deepEqual(asked, [{ q: "method:POST status:200" }]);
+  assert.deepEqual(requested, [{ q: "method:POST status:200" }]);
   api.events.traffic(added({ id: "get2" }));
   api.events.traffic(added({ id: "post2", method: "POST" }));
   await flush(api);
@@ -281,9 +281,9 @@ test("the first rows are the newest matches, and pending ones are removed like o
 
 test("if the filter changes while rows are fetched, they are fetched again", async () => {
   const responses = [Promise.withResolvers<TrafficSnapshot[]>(), Promise.withResolvers<TrafficSnapshot[]>()];
-  const asked: TrafficFilter[] = [];
+  const requested: TrafficFilter[] = [];
   await using api = await startApi({
-    latestRows: (_limit, filter) => responses[asked.push(filter) - 1]?.promise ?? Promise.resolve([]),
+    latestRows: (_limit, filter) => responses[requested.push(filter) - 1]?.promise ?? Promise.resolve([]),
   });
   await using client = new Listener(api);
   assert.equal((await client.next()).type, "Connected");
@@ -293,14 +293,14 @@ test("if the filter changes while rows are fetched, they are fetched again", asy
   responses[1]?.resolve([row({ id: "post", method: "POST" })]);
   assert.equal((await client.next()).type, "Pong");
   assert.deepEqual(await client.next(), { type: "InitialTraffic", data: [row({ id: "post", method: "POST" })] });
-  assert.deepEqual(asked, [{}, { q: "method:POST" }]);
+  assert.deepEqual(requested, [{}, { q: "method:POST" }]);
 });
 
 test("rows are sent even if the client repeats its subscription while they are fetched", async () => {
   const { promise, resolve } = Promise.withResolvers<TrafficSnapshot[]>();
-  const asked: TrafficFilter[] = [];
+  const requested: TrafficFilter[] = [];
   await using api = await startApi({
-    latestRows: (_limit, filter) => (asked.push(filter) === 1 ? promise : new Promise(() => undefined)),
+    latestRows: (_limit, filter) => (requested.push(filter) === 1 ? promise : new Promise(() => undefined)),
   });
   await using client = new Listener(api, "/ws?method=POST");
   assert.equal((await client.next()).type, "Connected");
@@ -309,13 +309,13 @@ test("rows are sent even if the client repeats its subscription while they are f
   assert.equal((await client.next()).type, "Pong");
   resolve([row({ method: "POST" })]);
   assert.deepEqual(await client.next(), { type: "InitialTraffic", data: [row({ method: "POST" })] });
-  assert.deepEqual(asked, [{ q: "method:POST" }]);
+  assert.deepEqual(requested, [{ q: "method:POST" }]);
 });
 
 test("a maximum number of events waits for rows; a client that misses some gets their number and starts again", async () => {
   const responses = [1, 2].map(() => Promise.withResolvers<TrafficSnapshot[]>());
-  let asked = 0;
-  await using api = await startApi({ latestRows: () => responses[asked++]?.promise ?? Promise.resolve([]) });
+  let requested = 0;
+  await using api = await startApi({ latestRows: () => responses[requested++]?.promise ?? Promise.resolve([]) });
   await using client = new Listener(api);
   assert.equal((await client.next()).type, "Connected");
   for (const count of [9_999, 1, 1, 1]) {
@@ -406,11 +406,11 @@ test("the search for rows stops when the client disconnects", async () => {
 
 test("other channels require a subscription", async () => {
   await using api = await startApi();
-  await using asked = await new Listener(api).greeted();
+  await using subscriber = await new Listener(api).greeted();
   await using other = await new Listener(api).greeted();
-  asked.send({ type: "Subscribe", data: { channels: ["changes", "tasks"] } });
-  await asked.settled();
-  asked.messages.length = 0;
+  subscriber.send({ type: "Subscribe", data: { channels: ["changes", "tasks"] } });
+  await subscriber.settled();
+  subscriber.messages.length = 0;
   api.events.changed("blocklist");
   const start = { id: "t", kind: "import-har", contentLength: "20" } as const;
   const result = { imported_count: 3 };
@@ -421,10 +421,10 @@ test("other channels require a subscription", async () => {
     }),
     result,
   );
-  await asked.settled();
+  await subscriber.settled();
   await other.settled();
   const progress = { id: "t", kind: "import-har", bytes: 10, total_bytes: 20, entries: 1, done: false, error: null };
-  assert.deepEqual(asked.messages, [
+  assert.deepEqual(subscriber.messages, [
     { type: "Changed", data: { topic: "blocklist" } },
     { type: "Task", data: progress },
     { type: "Task", data: { ...progress, entries: 3, done: true } },
@@ -435,27 +435,27 @@ test("other channels require a subscription", async () => {
 
 test("a failed task reports the reason without hidden details, and one without an id gets one", async () => {
   await using api = await startApi();
-  await using asked = await new Listener(api).greeted();
-  asked.send({ type: "Subscribe", data: { channels: ["tasks"] } });
-  await asked.settled();
-  asked.messages.length = 0;
+  await using subscriber = await new Listener(api).greeted();
+  subscriber.send({ type: "Subscribe", data: { channels: ["tasks"] } });
+  await subscriber.settled();
+  subscriber.messages.length = 0;
   const refusal = Object.assign(new Error("this is no HAR"), { name: "ImportRefusedError" });
-  const failures: readonly (readonly [error: Error, told: string])[] = [
+  const failures: readonly (readonly [error: Error, received: string])[] = [
     [refusal, "this is no HAR"],
     [new Error("EIO /home/somebody/weir.db"), ERRORS.INTERNAL.message],
   ];
-  for (const [error, told] of failures) {
+  for (const [error, received] of failures) {
     const start = { id: undefined, kind: "import-session", contentLength: undefined } as const;
     await assert.rejects(
       api.events.task(start, async () => await Promise.reject(error)),
       error,
     );
-    await asked.settled();
-    const [message] = asked.messages.splice(0);
+    await subscriber.settled();
+    const [message] = subscriber.messages.splice(0);
     assert.ok(message?.type === "Task");
     const { id, ...progress } = message.data;
     assert.match(id, /^[\da-f-]{36}$/u);
-    const expected = { kind: "import-session", bytes: 0, total_bytes: null, entries: 0, done: true, error: told };
+    const expected = { kind: "import-session", bytes: 0, total_bytes: null, entries: 0, done: true, error: received };
     assert.deepEqual(progress, expected);
   }
 });

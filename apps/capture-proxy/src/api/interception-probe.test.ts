@@ -11,7 +11,7 @@ import type { ProbeStep } from "./interception-probe.ts";
 
 const ca = CertificateAuthority.create();
 
-/** A proxy that answers CONNECT as told and, inside, HTTPS with a leaf of `issuer`. */
+/** A proxy with the given response to CONNECT and, inside, HTTPS with a leaf of `issuer`. */
 async function startProxy(options: {
   connectStatus?: number;
   issuer?: CertificateAuthority;

@@ -40,7 +40,7 @@ test("every prefix of a ClientHello needs more bytes, however it is split into r
   for (const whole of [hello, inTinyRecords(hello)]) {
     for (let end = 0; end < whole.length; end += 1) {
       const { needsBytes } = readClientHello(whole.subarray(0, end)) as HelloBeginning;
-      assert.ok(needsBytes > end && needsBytes <= whole.length, `${needsBytes} asked after ${end} of ${whole.length}`);
+      assert.ok(needsBytes > end && needsBytes <= whole.length, `${needsBytes} needed after ${end} of ${whole.length}`);
     }
     assert.deepEqual(readClientHello(whole), { serverName: "shop.example", protocols: ["h2", "http/1.1"] });
   }
@@ -117,7 +117,7 @@ const FOREIGN: readonly [is: string, bytes: string, isForeign: boolean][] = [
   ["a request behind an empty line", "\r\npurge /a HTTP/1.1\r\n", false],
   ["a request with a method of its own", "purge /a HTTP/1.1\r\n", false],
   ["a request without a version", "GET /\r\n", false],
-  ["a request that nobody may send", "GET ftp://a/ HTTP/1.1\r\nHost: a\r\n", false],
+  ["a request with an invalid target", "GET ftp://a/ HTTP/1.1\r\nHost: a\r\n", false],
   ["the beginning of a line", "hello", false],
   ["the beginning of a request", "GE", false],
 ];

@@ -19,9 +19,9 @@ test("CONNECT on a stream yields its target and its fields, Host first, as over 
 for (const [what, ...more] of [
   ["a scheme", ":authority", "a:1", ":scheme", "http"],
   ["a path", ":authority", "a:1", ":path", "/"],
-  ["no place"],
-  ["an empty place", ":authority", ""],
-  ["a path in its place", ":authority", "a:1/x"],
+  ["no authority"],
+  ["an empty authority", ":authority", ""],
+  ["a path in its authority", ":authority", "a:1/x"],
   ["another Host", ":authority", "a:1", "host", "b:1"],
   ["a field of connections", ":authority", "a:1", "connection", "close"],
   ["a value that ends a line", ":authority", "a:1", "x", "a\r\nb: c"],

@@ -118,7 +118,7 @@ export class Http2Connection implements StreamOwner, Timed {
     return this.#hasReceived;
   }
 
-  /** Sends GOAWAY; requests sent by then are still answered (RFC 9113, 6.8). */
+  /** Sends GOAWAY; requests sent by then are still served (RFC 9113, 6.8). */
   drain(): void {
     if (this.#isDraining || this.#session.isFinished) return;
     this.#isDraining = true;

@@ -79,6 +79,6 @@ test("destroying one end destroys the other, and so does writing without a peer"
   gone.resume();
   await once(gone, "finish");
   gone.destroy();
-  writer.write("to nobody");
+  writer.write("lost");
   await once(writer, "close");
 });

@@ -161,7 +161,7 @@ class Sending {
     this.#options.signal?.removeEventListener("abort", this.#onAbort);
     this.#socket.off("data", this.#onData).off("end", this.#onEnd).off("close", this.#onClose);
     const outcome = this.#outcome();
-    const isReusable = outcome.kind === "answered" && this.#isWritten && this.#head?.keepAlive === true;
+    const isReusable = outcome.kind === "responded" && this.#isWritten && this.#head?.keepAlive === true;
     this.#settle(outcome, isReusable && !this.#socket.destroyed);
   }
 
@@ -170,7 +170,7 @@ class Sending {
     if (this.#failure !== undefined) return { kind: "failed", failure: this.#failure, exchange };
     const response = exchange?.response;
     if (exchange !== undefined && response !== undefined && this.#isReadToEnd) {
-      return { kind: "answered", exchange: { ...exchange, response } };
+      return { kind: "responded", exchange: { ...exchange, response } };
     }
     return { kind: "failed", failure: this.#unexplained(), exchange };
   }

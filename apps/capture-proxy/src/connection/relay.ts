@@ -93,7 +93,7 @@ class Relay implements Timed {
   #isFinished = false;
   /** Set when the client was reset, until the origin shows whether that was due to its closing bytes. */
   #clientFailure: Failure | undefined;
-  readonly #flows: ThrottledStream[] = [];
+  readonly #streams: ThrottledStream[] = [];
   readonly #tap: MessageTap | undefined;
 
   constructor(options: RelayOptions) {
@@ -141,7 +141,7 @@ class Relay implements Timed {
     const { client, upstream, services, counts, onEnd } = this.#options;
     services.deadlines.delete(this);
     services.gauges.activeTunnels -= 1;
-    for (const flow of this.#flows) flow.close();
+    for (const stream of this.#streams) stream.close();
     finishOrDestroy(client, failure);
     finishOrDestroy(upstream, failure);
     counts.requestBody.end();
@@ -152,35 +152,35 @@ class Relay implements Timed {
 
   #outlet({ from, to, limiter }: Direction): Outlet {
     const waiting: (() => void)[] = [];
-    const flow = limiter?.open({
+    const stream = limiter?.open({
       take: (piece) => to.write(piece),
       moved: () => {
         this.#touch();
-        if (flow?.isLow === true) from.resume();
-        if (flow?.isEmpty === true) for (const next of waiting.splice(0)) next();
+        if (stream?.isLow === true) from.resume();
+        if (stream?.isEmpty === true) for (const next of waiting.splice(0)) next();
       },
     });
-    if (flow !== undefined) this.#flows.push(flow);
+    if (stream !== undefined) this.#streams.push(stream);
     to.on("drain", () => {
-      flow?.resume();
-      if (flow === undefined || flow.isLow) from.resume();
+      stream?.resume();
+      if (stream === undefined || stream.isLow) from.resume();
     });
     return {
       send: (piece) => {
-        if (limiter !== undefined && flow !== undefined && (limiter.isLimited || !flow.isEmpty)) {
-          flow.add(piece);
-          if (!flow.isLow) from.pause();
+        if (limiter !== undefined && stream !== undefined && (limiter.isLimited || !stream.isEmpty)) {
+          stream.add(piece);
+          if (!stream.isLow) from.pause();
           return;
         }
         limiter?.charge(piece.length);
         if (!to.write(piece)) from.pause();
       },
       whenEmpty: (next) => {
-        if (flow === undefined || flow.isEmpty) next();
+        if (stream === undefined || stream.isEmpty) next();
         else waiting.push(next);
       },
       hasRoom() {
-        return (flow === undefined || flow.isLow) && !to.writableNeedDrain;
+        return (stream === undefined || stream.isLow) && !to.writableNeedDrain;
       },
     };
   }

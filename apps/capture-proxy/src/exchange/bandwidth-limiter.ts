@@ -51,7 +51,7 @@ export class BandwidthLimiter {
   }
 
   /** Streams queued for their turn. */
-  get waitingFlows(): number {
+  get waitingStreams(): number {
     return this.#turns.length;
   }
 
@@ -78,13 +78,13 @@ export class BandwidthLimiter {
   }
 
   /** Schedules a stream that has bytes to deliver. */
-  queue(flow: ThrottledStream): void {
+  queue(stream: ThrottledStream): void {
     if (this.#turns.length === 0 && !this.#isSharing) {
       this.#count(BURST_MS);
       // After idling, credit is capped at one burst.
       this.#credit = Math.min(this.#credit, BURST_MS * this.#bytesPerMs);
     }
-    this.#turns.push(flow);
+    this.#turns.push(stream);
     if (!this.isLimited) this.#share();
     else if (this.#stopTimer === undefined && !this.#isSharing) this.#rearm();
   }
@@ -96,8 +96,8 @@ export class BandwidthLimiter {
   }
 
   /** Removes a stream from the schedule. */
-  drop(flow: ThrottledStream): void {
-    const at = this.#turns.indexOf(flow);
+  drop(stream: ThrottledStream): void {
+    const at = this.#turns.indexOf(stream);
     if (at !== -1) this.#turns.splice(at, 1);
   }
 
@@ -114,12 +114,12 @@ export class BandwidthLimiter {
     if (this.#isSharing) return;
     this.#isSharing = true;
     try {
-      for (let flow = this.#turns[0]; flow !== undefined; flow = this.#turns[0]) {
-        const wantedBytes = Math.min(flow.waitingBytes, this.#sliceBytes);
+      for (let stream = this.#turns[0]; stream !== undefined; stream = this.#turns[0]) {
+        const wantedBytes = Math.min(stream.waitingBytes, this.#sliceBytes);
         if (this.isLimited && this.#credit < wantedBytes) break;
         this.#turns.shift();
-        const share = this.isLimited ? Math.floor(this.#credit / (this.#turns.length + 1)) : flow.waitingBytes;
-        const sentBytes = flow.deliver(Math.max(share, wantedBytes));
+        const share = this.isLimited ? Math.floor(this.#credit / (this.#turns.length + 1)) : stream.waitingBytes;
+        const sentBytes = stream.deliver(Math.max(share, wantedBytes));
         this.carriedBytes += sentBytes;
         if (this.isLimited) this.#credit -= sentBytes;
       }

@@ -45,7 +45,7 @@ export interface SentExchange {
 }
 
 export type SendOutcome =
-  | { readonly kind: "answered"; readonly exchange: SentExchange & { readonly response: Readonly<ResponseMessage> } }
+  | { readonly kind: "responded"; readonly exchange: SentExchange & { readonly response: Readonly<ResponseMessage> } }
   /** `exchange` is undefined if the request was refused before it became one. */
   | { readonly kind: "failed"; readonly failure: Failure; readonly exchange: SentExchange | undefined };
 

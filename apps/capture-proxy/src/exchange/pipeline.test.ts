@@ -63,7 +63,7 @@ for (const [how, fail] of [
 
 test("an observer that throws does not affect the others", () => {
   const faults: string[] = [];
-  let told = 0;
+  let notified = 0;
   const observers = [
     {
       name: "metrics" as const,
@@ -77,17 +77,17 @@ test("an observer that throws does not affect the others", () => {
     {
       name: "traffic" as const,
       onFinished: () => {
-        told += 1;
+        notified += 1;
       },
       onClosing: () => {
-        told += 1;
+        notified += 1;
       },
     },
   ];
   const pipe = new Pipeline([], observers, new Set(), (slice) => faults.push(slice));
   pipe.finished(exchange);
-  assert.equal(told, 1);
+  assert.equal(notified, 1);
   assert.deepEqual(faults, ["metrics"]);
   pipe.closing(exchange.client, { host: "a.test", port: 443 });
-  assert.deepEqual([told, faults.length], [2, 2]);
+  assert.deepEqual([notified, faults.length], [2, 2]);
 });

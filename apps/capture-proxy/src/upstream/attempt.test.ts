@@ -5,20 +5,20 @@ import { NameCache } from "./attempt.ts";
 
 interface Rig {
   readonly cache: NameCache;
-  readonly asked: string[];
+  readonly lookups: string[];
   nowMs: number;
   response: (error: NodeJS.ErrnoException | null, addresses?: LookupAddress[]) => void;
 }
 
 function rig(): Rig {
-  const asked: string[] = [];
+  const lookups: string[] = [];
   const pending: ((error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void)[] = [];
   const state: Rig = {
-    asked,
+    lookups,
     nowMs: 0,
     cache: new NameCache(
       (name, _options, response) => {
-        asked.push(name);
+        lookups.push(name);
         pending.push(response);
       },
       () => state.nowMs,
@@ -45,12 +45,12 @@ test("concurrent lookups use the system's resolver once, and again only after tw
   assert.deepEqual(await both, [ADDRESSES, ADDRESSES]);
   state.nowMs = 1999;
   assert.deepEqual(await all(state.cache, "a.test"), ADDRESSES);
-  assert.deepEqual(state.asked, ["a.test"]);
+  assert.deepEqual(state.lookups, ["a.test"]);
   state.nowMs = 2001;
   const later = all(state.cache, "a.test");
   state.response(null, [{ address: "192.0.2.9", family: 4 }]);
   assert.deepEqual(await later, [{ address: "192.0.2.9", family: 4 }]);
-  assert.deepEqual(state.asked, ["a.test", "a.test"]);
+  assert.deepEqual(state.lookups, ["a.test", "a.test"]);
 });
 
 test("a caller that requests one address gets the first", async () => {
@@ -80,7 +80,7 @@ test("the cache has a maximum size and evicts the oldest name", async () => {
     await found;
   }
   await all(state.cache, "n1.test");
-  assert.equal(state.asked.length, 1001);
+  assert.equal(state.lookups.length, 1001);
   void all(state.cache, "n0.test");
-  assert.equal(state.asked.length, 1002);
+  assert.equal(state.lookups.length, 1002);
 });

@@ -366,8 +366,8 @@ export class ProxyAttempt extends Attempt {
     const { remoteAddress = "", remotePort = 0, localAddress = "" } = this.#hop;
     const looped = (message: string): Failure => ({ stage: "policy", side: "internal", code: "LOOP", message });
     if (own.includes(remoteAddress, remotePort, localAddress)) {
-      const who = capitalized(proxyText(this.#proxy));
-      return looped(`${who} is this proxy itself (${remoteAddress}:${remotePort}); the request would loop forever`);
+      const name = capitalized(proxyText(this.#proxy));
+      return looped(`${name} is this proxy itself (${remoteAddress}:${remotePort}); the request would loop forever`);
     }
     if (!own.isNamedFrom(destination, { remoteAddress, localAddress })) return undefined;
     return looped(`${this.hostPort} is this proxy itself, also through ${proxyText(this.#proxy)} on the same machine`);

@@ -35,9 +35,9 @@ test("if all addresses of a name refuse, the first error is reported", () => {
 
 test("a host that ends TLS after requesting a client certificate is reported as requiring one", () => {
   const alert = error("ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED");
-  for (const told of [tlsFailure(alert, "h", "none"), brokenConnection(alert, "h", "send", "none")]) {
-    assert.equal(told.code, "UPSTREAM_CLIENT_CERTIFICATE");
-    assert.match(told.message, /^h requires a client certificate, but none is configured for it/);
+  for (const reported of [tlsFailure(alert, "h", "none"), brokenConnection(alert, "h", "send", "none")]) {
+    assert.equal(reported.code, "UPSTREAM_CLIENT_CERTIFICATE");
+    assert.match(reported.message, /^h requires a client certificate, but none is configured for it/);
   }
   assert.match(tlsFailure(alert, "h", "sent").message, /rejected the configured client certificate/);
   assert.equal(tlsFailure(alert, "h", undefined).code, "UPSTREAM_TLS");

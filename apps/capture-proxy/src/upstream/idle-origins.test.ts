@@ -63,7 +63,7 @@ const owned: Readonly<Record<string, readonly Exchanged[]>> = {
   "credentials by NTLM behind others": [
     { request: request({}, "Authorization", "Basic YTpi", "Authorization", "NTLM TlRMTVNTUAAB") },
   ],
-  "credentials of a kind nobody knows": [{ request: request({}, "Authorization", "Basically YII=") }],
+  "credentials of an unknown kind": [{ request: request({}, "Authorization", "Basically YII=") }],
   "two programs": [{}, { request: request({ fields: ["Host", "shop.example", "User-Agent", "tool/2"] }) }],
   "a program and one that says nothing": [{}, { request: request({ fields: ["Host", "shop.example"] }) }],
   "a name longer than any program's": [{ request: request({ fields: ["User-Agent", "x".repeat(1025)] }) }],

@@ -10,7 +10,12 @@ const CROWD = 64;
 const REFUSED: Failure = { stage: "proxy-handshake", side: "upstream", code: "UPSTREAM_PROXY_DENIED", message: "no" };
 const LATE: Failure = { stage: "connect", side: "upstream", code: "UPSTREAM_PROXY_TIMEOUT", message: "late" };
 
-const placeAt = (port: number): Destination => ({ host: "origin.test", port, secure: false, serverName: undefined });
+const destinationAt = (port: number): Destination => ({
+  host: "origin.test",
+  port,
+  secure: false,
+  serverName: undefined,
+});
 
 /** A detector with a controlled clock and proxy. */
 function rig() {
@@ -29,7 +34,8 @@ function rig() {
     connected: () => void outcomes.push("connected"),
     failed: (failure) => void outcomes.push(failure),
   };
-  const enter = (count: number, port = 80) => Array.from({ length: count }, () => watch.counted(placeAt(port), result));
+  const enter = (count: number, port = 80) =>
+    Array.from({ length: count }, () => watch.counted(destinationAt(port), result));
   return { clock, questions, watch, outcomes, enter };
 }
 
@@ -40,7 +46,7 @@ test("no probe is sent before there are many concurrent connections to one desti
   for (const { result } of dials) result.failed(LATE);
   for (const { left } of dials) left();
   for (let round = 0; round < 3; round += 1) for (const { left } of enter(CROWD - 1)) left();
-  assert.equal(questions.length, 0, "those that ended, also twice told, count no more");
+  assert.equal(questions.length, 0, "ended connections no longer count, even if reported twice");
   enter(CROWD);
   assert.deepEqual(
     questions.map(({ destination: { host, port } }) => `${host}:${port}`),
@@ -79,7 +85,7 @@ test("with many connections all the time, one probe is sent per ten seconds", ()
 test("a returning probe means a loop for ten seconds; refusals of the proxy meanwhile report it", () => {
   const { clock, watch, outcomes, enter } = rig();
   assert.equal(watch.recognizeProbe("h0123456789abcdef.invalid"), true, "it goes no further");
-  assert.equal(watch.isLooping, false, "nothing was asked");
+  assert.equal(watch.isLooping, false, "nothing was dialled");
   const [refused, late, later] = enter(CROWD);
   assert.equal(watch.recognizeProbe("origin.test"), false);
   assert.equal(watch.recognizeProbe("hfedcba9876543210.invalid"), false, "another process asks");

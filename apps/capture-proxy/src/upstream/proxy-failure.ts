@@ -61,7 +61,7 @@ export function brokenProxy(
   error: NodeJS.ErrnoException,
   clientCertificate: UpstreamTlsFacts["clientCertificate"],
 ): Failure {
-  const who = capitalized(proxyText(proxy));
+  const name = capitalized(proxyText(proxy));
   // TLS 1.3 rejects client certificates after the handshake.
   if (step === "tls" || error.code?.includes("_ALERT_") === true) {
     const { code, message } = tlsFailure(error, proxy.host, clientCertificate);
@@ -69,7 +69,7 @@ export function brokenProxy(
     return proxyFailure(
       "tls",
       isReset ? "UPSTREAM_PROXY_CLOSED" : "UPSTREAM_PROXY_TLS",
-      `${who} cannot be used: ${message}`,
+      `${name} cannot be used: ${message}`,
       error,
     );
   }
@@ -77,7 +77,7 @@ export function brokenProxy(
     return proxyFailure(
       "proxy-handshake",
       "UPSTREAM_PROXY_CLOSED",
-      `${who} broke the connection before the tunnel was open (${error.code ?? error.message})`,
+      `${name} broke the connection before the tunnel was open (${error.code ?? error.message})`,
       error,
     );
   }
@@ -86,7 +86,7 @@ export function brokenProxy(
   return proxyFailure(
     stage,
     isLate ? "UPSTREAM_PROXY_TIMEOUT" : "UPSTREAM_PROXY_UNREACHABLE",
-    `${who} cannot be used: ${message}`,
+    `${name} cannot be used: ${message}`,
     error,
   );
 }

@@ -51,7 +51,7 @@ function requestOf({ request, outcome, body }: Run): RequestData {
 }
 
 function responseOf({ outcome, body }: Run): ResponseData | null {
-  if (outcome.kind !== "answered") return null;
+  if (outcome.kind !== "responded") return null;
   const { response, responseBytes, durationMs } = outcome.exchange;
   const storedBytes = Math.min(body?.length ?? responseBytes, responseBytes);
   const state = responseBytes === 0 ? "none" : storedBytes < responseBytes ? "truncated" : "complete";

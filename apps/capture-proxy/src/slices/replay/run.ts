@@ -91,7 +91,7 @@ function redirected(
   request: OutgoingRequest,
   outcome: SendOutcome,
 ): { readonly to: OutgoingRequest; readonly from: FollowedRedirect } | undefined {
-  if (outcome.kind !== "answered" || !REDIRECTS.has(outcome.exchange.response.status)) return undefined;
+  if (outcome.kind !== "responded" || !REDIRECTS.has(outcome.exchange.response.status)) return undefined;
   const { exchange } = outcome;
   const { status, fields: answered } = exchange.response;
   const location = fieldValue(answered, "location");

@@ -106,8 +106,8 @@ function createThrottleOperations(parts: ThrottleOperationsParts): Handlers<type
         body: {
           download_bytes: down.carriedBytes,
           upload_bytes: up.carriedBytes,
-          waiting_downloads: down.waitingFlows,
-          waiting_uploads: up.waitingFlows,
+          waiting_downloads: down.waitingStreams,
+          waiting_uploads: up.waitingStreams,
           delayed_count: interceptor.delayedCount,
           lost_count: interceptor.lostCount,
           stalled_count: interceptor.stalledCount,
