@@ -5,11 +5,11 @@ import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
 import { holdSignals } from "@headworks/process-signals";
 
-// The options in the first line: no signal opens a debugger, not even before this file runs. Short-lived objects may not
-// grow to a hundred megabytes before V8 looks at them, and one thread collects, since the proxy's garbage is little and the
-// threads' coordination cost a tenth of each request. Nothing is made in the old generation by what V8 saw while the process was starting (decision 017), and what each connection runs
-// is optimized for good after hundreds of them, not thousands (decision 030), and stays so while there are none (decision
-// 031). Whoever starts this file by hand may pass them along.
+// The options in the first line: no signal opens a debugger, not even before this file runs. The young generation is
+// limited, and collected by one thread, because the proxy allocates little garbage, and coordinating several threads cost a
+// tenth of each request. V8 allocates nothing in the old generation because of its observations during the start (decision
+// 017), optimizes functions after hundreds of calls instead of thousands (decision 030), and keeps optimized code while
+// there are no connections (decision 031). When starting this file with a Node of your own, pass them, too.
 
 const heldSignals = holdSignals();
 
@@ -19,15 +19,15 @@ if (Number(process.versions.node.split(".")[0]) < 24) {
   process.exit(1);
 }
 
-// JavaScript, so that the rest can come out of the compile cache without what makes JavaScript of TypeScript (decision 022).
+// JavaScript, so that everything else can be loaded from the compile cache without type stripping (decision 022).
 
-// Programs that Weir starts get the environment as it was.
+// Programs started by Weir get the original environment.
 const environment = { ...process.env };
 
-// In a folder of this user's own: whoever can write there can decide what this process runs.
+// In a folder of this user: write access to it allows to choose the code of this process.
 if ((process.env["NODE_COMPILE_CACHE"] ?? "") === "") {
   const { directory } = module.enableCompileCache(cacheDirectory());
-  // Threads look at the environment only; without this each of them would compile everything anew.
+  // Threads read the environment only; without the variable each of them would compile everything again.
   if (directory !== undefined) process.env["NODE_COMPILE_CACHE"] = cacheDirectory();
 }
 
@@ -38,6 +38,6 @@ function cacheDirectory() {
   const home = homedir();
   if (process.platform === "win32") return join(process.env["LOCALAPPDATA"] ?? home, "weir", "compile-cache");
   if (process.platform === "darwin") return join(home, "Library", "Caches", "weir", "compile-cache");
-  const asked = process.env["XDG_CACHE_HOME"] ?? "";
-  return join(isAbsolute(asked) ? asked : join(home, ".cache"), "weir", "compile-cache");
+  const configured = process.env["XDG_CACHE_HOME"] ?? "";
+  return join(isAbsolute(configured) ? configured : join(home, ".cache"), "weir", "compile-cache");
 }

@@ -5,9 +5,10 @@ import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
 import { holdSignals } from "@headworks/process-signals";
 
-// The options in the first line: no signal opens a debugger, not even before this file runs; requests are short-lived
-// garbage, which is cheapest in a bounded young generation that one thread collects, and outside of which nothing is made
-// because of what V8 saw while the process was starting (decision 017). Whoever starts this file by hand may pass them along.
+// The options in the first line: no signal opens a debugger, not even before this file runs. Requests allocate short-lived
+// garbage, which is cheapest in a limited young generation that one thread collects. V8 allocates nothing in the old
+// generation because of its observations during the start (decision 017). When starting this file with a Node of your own,
+// pass them, too.
 
 const heldSignals = holdSignals();
 
@@ -17,12 +18,12 @@ if (Number(process.versions.node.split(".")[0]) < 24) {
   process.exit(1);
 }
 
-// JavaScript, so that the rest can come out of the compile cache without what makes JavaScript of TypeScript (decision 022).
+// JavaScript, so that everything else can be loaded from the compile cache without type stripping (decision 022).
 
-// In a folder of this user's own: whoever can write there can decide what this process runs.
+// In a folder of this user: write access to it allows to choose the code of this process.
 if ((process.env["NODE_COMPILE_CACHE"] ?? "") === "") {
   const { directory } = module.enableCompileCache(cacheDirectory());
-  // Threads and workers look at the environment only; without this each of them would compile everything anew.
+  // Threads and workers read the environment only; without the variable each of them would compile everything again.
   if (directory !== undefined) process.env["NODE_COMPILE_CACHE"] = cacheDirectory();
 }
 
@@ -30,6 +31,6 @@ const { main } = await import("#main.ts");
 await main(heldSignals);
 
 function cacheDirectory() {
-  const asked = process.env["XDG_CACHE_HOME"] ?? "";
-  return join(isAbsolute(asked) ? asked : join(homedir(), ".cache"), "sluice", "compiled");
+  const configured = process.env["XDG_CACHE_HOME"] ?? "";
+  return join(isAbsolute(configured) ? configured : join(homedir(), ".cache"), "sluice", "compiled");
 }

@@ -152,7 +152,7 @@ describe("the page", { concurrency: 12 }, () => {
           await gateway.reload({ listeners, admin: ADMIN, routes: [] });
           await page.locator("#generations").getByText("2 (runs)").waitFor();
           await gateway.gateway.stop(100);
-          await page.locator("#trouble").getByText("cannot be read").waitFor();
+          await page.locator("#problem").getByText("Could not load data").waitFor();
         } finally {
           await context.close();
         }
@@ -181,7 +181,7 @@ describe("the page", { concurrency: 12 }, () => {
       const { page } = window;
       await page.locator("#routes").getByText("before").first().waitFor();
       await first[Symbol.asyncDispose]();
-      await page.locator("#trouble").getByText("cannot be read").waitFor();
+      await page.locator("#problem").getByText("Could not load data").waitFor();
       await using _second = await started("afterwards");
       await page.locator("#routes").getByText("afterwards").first().waitFor();
     },

@@ -1,26 +1,26 @@
 // @ts-check
 import { constants } from "node:os";
 
-// JavaScript, as the launchers that import it before the compile cache is on (decision 022).
+// JavaScript, like the launchers, which import it before the compile cache is enabled (decision 022).
 
 /** @typedef {NodeJS.Signals} Signal */
 
 /**
- * Signals that ask a service to end in good order: Ctrl+C and Ctrl+\, a service manager, a power supply that fails, and a
- * limit of processor time, behind which only SIGKILL is left.
+ * Signals that stop a service gracefully: from Ctrl+C and Ctrl+\, a service manager, a failing power supply, and a
+ * limit of CPU time, which only SIGKILL follows.
  * @type {readonly Signal[]}
  */
 export const STOP_SIGNALS = ["SIGINT", "SIGTERM", "SIGQUIT", "SIGPWR", "SIGXCPU"];
 
 /**
- * Signals that would end the process, and mean nothing to it. SIGUSR1 would open Node's debugger. SIGPIPE and SIGXFSZ are
- * ignored by Node. SIGPROF is V8's, for its profiler; those that tell of a fault of the program keep their effect.
+ * Signals that would end the process without a meaning for it. SIGUSR1 would open Node's debugger. Node ignores SIGPIPE
+ * and SIGXFSZ. V8's profiler uses SIGPROF. Signals for faults of the program keep their effect.
  * @type {readonly Signal[]}
  */
 export const IGNORED_SIGNALS = ["SIGUSR1", "SIGUSR2", "SIGALRM", "SIGVTALRM", "SIGIO", "SIGSTKFLT"];
 
 /**
- * What a command has to say the meaning of.
+ * Signals deferred until the command has handlers for them.
  * @type {readonly Signal[]}
  */
 const HELD_SIGNALS = [...STOP_SIGNALS, "SIGHUP"];
@@ -28,20 +28,20 @@ const HELD_SIGNALS = [...STOP_SIGNALS, "SIGHUP"];
 /** One key press may arrive several times: from the terminal, and again from npm. */
 const SAME_KEY_PRESS_MS = 400;
 
-/** Ignores, from now on, what means nothing. */
+/** From now on, ignores the signals without a meaning. */
 export function ignoreSignals() {
   for (const signal of IGNORED_SIGNALS) process.on(signal, ignore);
 }
 
-/** Ignores every signal that can be ignored, as a process does whose parent gets the same ones and decides. */
+/** Ignores all signals that can be ignored, for a process whose parent receives the same ones and decides. */
 export function leaveSignalsToParent() {
   ignoreSignals();
   for (const signal of HELD_SIGNALS) process.on(signal, ignore);
 }
 
 /**
- * Ignores what means nothing, and holds SIGHUP and the requests to stop until somebody knows what they mean. Returns a
- * function that ends the hold and says what came meanwhile, in order; call it behind listeners of one's own.
+ * Ignores the signals without a meaning, and defers SIGHUP and stop signals. Returns a function that ends this and returns
+ * the deferred signals in order; call it after adding your own listeners.
  * @returns {() => readonly Signal[]}
  */
 export function holdSignals() {
@@ -58,22 +58,22 @@ export function holdSignals() {
 }
 
 /**
- * Gives held signals their usual effect, for a command that loses nothing when it is ended.
+ * Gives deferred signals their default effect, for a command that can be ended at any time.
  * @param {() => readonly Signal[]} handOver of {@link holdSignals}
  * @returns {Promise<void>}
  */
 export async function releaseSignals(handOver) {
-  // A signal is told in a turn of the event loop, of which there may have been none.
+  // Signals are delivered in a turn of the event loop, and there may have been none yet.
   await new Promise((resolve) => void setImmediate(resolve, undefined));
   const [first] = handOver();
   if (first !== undefined) process.kill(process.pid, first);
 }
 
 /**
- * Calls `stop` for every request to stop, those that were held first; a key press that arrives twice counts once. SIGHUP
- * calls `hangup`; without one it is a request to stop. Returns a function that ends all that.
+ * Calls `stop` for each stop signal, deferred ones first; a key press that arrives twice counts once. SIGHUP calls
+ * `hangup`; without one it is a stop signal. Returns a function that removes the listeners.
  * @param {() => readonly Signal[]} handOver of {@link holdSignals}
- * @param {{ stop: (signal: Signal) => void, hangup?: () => void }} told
+ * @param {{ stop: (signal: Signal) => void, hangup?: () => void }} handlers
  * @returns {() => void}
  */
 export function followSignals(handOver, { stop, hangup }) {
@@ -97,7 +97,7 @@ export function followSignals(handOver, { stop, hangup }) {
 }
 
 /**
- * What a shell says of a process that a signal ended.
+ * The exit code that a shell reports for a process ended by a signal.
  * @param {Signal} signal
  * @returns {number}
  */
@@ -106,5 +106,5 @@ export function exitCodeOf(signal) {
 }
 
 function ignore() {
-  // Having a listener is the point.
+  // A listener replaces the default effect.
 }

@@ -1,11 +1,11 @@
-// Reads the admin API that serves this page, and shows it. It changes nothing. Everything that comes from the gateway
-// becomes text nodes, never markup.
+// Shows data of the admin API that serves this page, and changes nothing. All data of the gateway become text nodes, never
+// markup.
 
 const POLL_MS = 5000;
 const EVENTS_SHOWN = 50;
 const byId = (id) => document.getElementById(id);
 
-/** Numbers that a double would round keep their digits. */
+/** Integers beyond the range of exact doubles become bigints. */
 const exact = (_, value, context) =>
   typeof value === "number" && Number.isInteger(value) && !Number.isSafeInteger(value) && context?.source
     ? BigInt(context.source)
@@ -30,9 +30,9 @@ function element(name, className, ...children) {
 const cell = (text, className = "") => ({ content: String(text), className });
 const state = (text, isGood) => cell(text, isGood ? "good" : "bad");
 
-/** Replaces a table, unless it would look the same: what somebody selects or scrolls stays. */
+/** Replaces a table unless it is equal, to keep selections and scroll positions. */
 function show(id, columns, rows, empty) {
-  const place = byId(id);
+  const container = byId(id);
   const next =
     rows.length === 0
       ? element("p", "empty", empty)
@@ -42,11 +42,11 @@ function show(id, columns, rows, empty) {
           element("thead", "", element("tr", "", ...columns.map((name, at) => headOf(name, rows[0]?.[at])))),
           element("tbody", "", ...rows.map((row) => rowOf(columns, row))),
         );
-  if (place.firstElementChild?.isEqualNode(next)) return;
-  place.replaceChildren(next);
+  if (container.firstElementChild?.isEqualNode(next)) return;
+  container.replaceChildren(next);
 }
 
-/** Numbers stand below the right end of their title. */
+/** Headings of number columns are right-aligned. */
 function headOf(name, below) {
   return element("th", below.className.includes("number") ? "number" : "", name);
 }
@@ -87,7 +87,7 @@ function showUpstreams({ upstreams }) {
 
 function showBudgets(usage) {
   if (usage === undefined) {
-    show("budgets", [], [], "Nothing is counted: the gateway runs without a state store (GATEWAY_STATE_DB)");
+    show("budgets", [], [], "Budgets are not enforced: the gateway runs without a state store (GATEWAY_STATE_DB)");
     return;
   }
   const rows = usage.consumers.flatMap(({ consumer, budgets }) =>
@@ -134,7 +134,7 @@ function showRoutes({ routes = [] }) {
       ];
     },
   );
-  show("routes", ["Route", "Path", "Also asks for", "Does", "Notes"], rows, "No routes");
+  show("routes", ["Route", "Path", "Other criteria", "Action", "Notes"], rows, "No routes");
 }
 
 const BAD_KINDS = new Set(["breaker_opened", "endpoint_ejected", "config_rejected"]);
@@ -160,7 +160,7 @@ function showWebhooks({ webhooks }) {
     cell(url, "code"),
     cell(kinds.map((kind) => kind.replaceAll("_", " ")).join(", "), "quiet"),
     last === undefined
-      ? cell("nothing sent yet", "quiet")
+      ? cell("none yet", "quiet")
       : state(
           `${last.outcome} in ${last.attempts} ${last.attempts === 1 ? "attempt" : "attempts"}${last.reason === "" ? "" : `: ${last.reason}`}`,
           last.outcome === "delivered",
@@ -178,7 +178,7 @@ function showGenerations({ generations }) {
       cell(actor === null ? source : `${source}, ${actor}`),
     ],
   );
-  show("generations", ["Generation", "Published (UTC)", "Routes", "Source"], rows, "Nothing was published");
+  show("generations", ["Generation", "Published (UTC)", "Routes", "Source"], rows, "No generations");
 }
 
 const uptime = (seconds) => {
@@ -187,10 +187,10 @@ const uptime = (seconds) => {
   return seconds < 172_800 ? `${Math.floor(seconds / 3600)} h` : `${Math.floor(seconds / 86_400)} d`;
 };
 
-/** The generation whose routes are shown, with its time: a gateway that keeps no history counts from 1 again. */
+/** The displayed generation with its time, because a gateway without a state store restarts at 1. */
 let shownGeneration = "";
 
-/** Reads everything; the document only when another generation runs. */
+/** Reads everything; the document only if the generation changed. */
 async function refresh() {
   const [version, stats, upstreams, usage, webhooks, latest, history] = await Promise.all(
     [
@@ -208,7 +208,7 @@ async function refresh() {
   const open = upstreams.upstreams.filter(({ breaker }) => breaker !== null && breaker.state !== "closed");
   showFacts([
     ["Generation", stats.config_generation],
-    ["Requests under way", stats.active_requests],
+    ["Requests in progress", stats.active_requests],
     ["Healthy endpoints", `${endpoints.filter(({ health }) => health === "healthy").length} of ${endpoints.length}`],
     ["Breakers not closed", open.length],
   ]);
@@ -233,18 +233,18 @@ let isLive = false;
 let isReading = false;
 let mustReadAgain = false;
 
-/** One reading at a time; what is asked for meanwhile follows as one. */
+/** Runs one refresh at a time; requests during it cause one more. */
 async function update() {
   mustReadAgain = isReading;
   if (isReading) return;
   isReading = true;
   try {
     await refresh();
-    byId("trouble").hidden = true;
+    byId("problem").hidden = true;
     say(isLive ? "live" : "polling", isLive ? "live" : `every ${POLL_MS / 1000} s`);
   } catch (error) {
-    byId("trouble").textContent = `The gateway cannot be read: ${error.message}`;
-    byId("trouble").hidden = false;
+    byId("problem").textContent = `Could not load data from the gateway: ${error.message}`;
+    byId("problem").hidden = false;
     say("away", "not connected");
   } finally {
     isReading = false;
@@ -258,7 +258,7 @@ function listen() {
     isLive = true;
     void update();
   });
-  // The browser connects again by itself, unless the response was a refusal; polling goes on anyway.
+  // The browser reconnects by itself, unless the response was an error; polling continues anyway.
   source.addEventListener("error", () => {
     isLive = false;
     void update();

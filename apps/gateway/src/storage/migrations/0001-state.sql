@@ -4,7 +4,7 @@ CREATE TABLE consumer (
   created_ms INTEGER NOT NULL
 ) STRICT;
 
--- The window comes before the consumer, so that the rows of one day lie together: they are written all day long, and
+-- The window comes before the consumer, so that the rows of one day are adjacent: they are written all day long, and
 -- deleted together. `used` is unsigned; above 2^63 - 1 it reads as a negative number (two's complement).
 CREATE TABLE quota_counter (
   budget INTEGER NOT NULL,
@@ -14,9 +14,9 @@ CREATE TABLE quota_counter (
   PRIMARY KEY (budget, window_start_s, consumer_id)
 ) STRICT, WITHOUT ROWID;
 
--- What groups of charges wrote and is not in the counters yet, oldest first: 64-bit little-endian numbers, three for
+-- Charge groups that are not in the counters yet, oldest first: 64-bit little-endian numbers, three for
 -- each counter (twice the consumer's id, plus one for the month; start of the window; used). One row, and so one page,
--- for a group, whoever is in it.
+-- for a group, whatever its consumers.
 CREATE TABLE quota_group (
   seq INTEGER PRIMARY KEY,
   counters BLOB NOT NULL
@@ -49,7 +49,7 @@ CREATE TABLE generation (
   text TEXT NOT NULL
 ) STRICT;
 
--- Hours and days side by side: hours are kept for weeks, days for more than a year.
+-- Hours and days together: hours are kept for weeks, days for more than a year.
 CREATE TABLE usage (
   span_s INTEGER NOT NULL,
   start_s INTEGER NOT NULL,

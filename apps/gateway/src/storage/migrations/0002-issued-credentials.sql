@@ -1,4 +1,4 @@
--- Keys that were given out over the admin API, beside those of the document. Only their SHA-256 is kept.
+-- Keys issued over the admin API, in addition to those of the document. Only their SHA-256 is stored.
 CREATE TABLE issued_credential (
   id TEXT PRIMARY KEY,
   consumer TEXT NOT NULL,

@@ -1,5 +1,5 @@
--- Numbers go on over restarts. Those of before began anew with each one, so each generation gets the number of its row.
--- Lists are read without texts, which may have megabytes: what they tell of them has columns, and texts come last.
+-- Numbers continue across restarts. Earlier ones restarted with each process, so each generation gets the number of its row.
+-- Lists are read without texts, which may have megabytes: the listed facts have columns, and texts come last.
 CREATE TABLE numbered_generation (
   number INTEGER PRIMARY KEY,
   content_hash INTEGER NOT NULL,
@@ -10,7 +10,7 @@ CREATE TABLE numbered_generation (
   text TEXT NOT NULL
 ) STRICT;
 
--- Until now, texts were the normal form in JSON.
+-- Earlier texts were the normal form in JSON.
 INSERT INTO numbered_generation
 SELECT
   seq,

@@ -1,15 +1,15 @@
--- Everything here is made from the traffic database and may be deleted at any time. A change of how signatures are
--- made is a migration that empties both tables.
+-- Everything here is derived from the traffic database and may be deleted at any time. A change of the signature algorithm
+-- is a migration that empties both tables.
 
--- One run of entries that were indexed together.
+-- A range of entries that were indexed together.
 CREATE TABLE segment (
   number INTEGER PRIMARY KEY,
   columns INTEGER NOT NULL,
-  -- 64-bit floats: the numbers of the entries, ascending.
+  -- 64-bit floats: the sequence numbers of the entries, ascending.
   seqs BLOB NOT NULL,
-  -- 32-bit integers: a mark of each entry, to notice that a number means another entry now.
+  -- 32-bit integers: a hash of each entry, to detect that a number now belongs to another entry.
   marks BLOB NOT NULL,
-  -- 32-bit integers: for each column the places in seqs of its first and its last entry.
+  -- 32-bit integers: for each column the indexes in seqs of its first and its last entry.
   spans BLOB NOT NULL
 ) STRICT;
 

@@ -1,3 +1,3 @@
--- Fields are indexed in both readings of their octets from here on: what was indexed before is made again.
+-- From now on, fields are indexed in both readings of their octets: the earlier index is rebuilt.
 DELETE FROM segment;
 DELETE FROM slice;

@@ -1,4 +1,4 @@
--- Bodies that decode to more than a search looks at are indexed by their beginning from here on, like others: what was
--- indexed without them is made again.
+-- From now on, bodies that decode to more than a search reads are indexed by their beginning, like others: the index
+-- without them is rebuilt.
 DELETE FROM segment;
 DELETE FROM slice;

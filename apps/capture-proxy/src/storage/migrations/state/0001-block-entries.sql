@@ -1,4 +1,4 @@
--- Hosts whose requests are answered here instead of by the origin. Times are milliseconds since 1970.
+-- Hosts whose requests get a response of Weir instead of the origin's. Times are milliseconds since 1970.
 CREATE TABLE block_entries (
   id TEXT PRIMARY KEY,
   pattern TEXT NOT NULL,

@@ -1,4 +1,4 @@
--- Rules that pause what their condition (JSON) matches. Times are milliseconds since 1970.
+-- Rules that pause messages matching their condition (JSON). Times are milliseconds since 1970.
 CREATE TABLE breakpoints (
   id TEXT PRIMARY KEY,
   name TEXT NOT NULL,

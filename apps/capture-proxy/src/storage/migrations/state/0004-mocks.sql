@@ -1,5 +1,5 @@
--- Answers given instead of the origins'. Times are milliseconds since 1970; tags, conditions, answers and expirations
--- are JSON in the spelling of the API.
+-- Responses in place of the origins'. Times are milliseconds since 1970; tags, conditions, responses and expirations
+-- are JSON in the form of the API.
 CREATE TABLE mock_collections (
   id TEXT PRIMARY KEY,
   name TEXT NOT NULL,
@@ -24,16 +24,16 @@ CREATE TABLE mock_rules (
   enabled INTEGER NOT NULL,
   priority INTEGER NOT NULL,
   expiration TEXT,
-  -- From when the expiration counts, and how often the rule had answered by then.
+  -- Start time of the expiration, and the number of hits at that time.
   expiration_since_ms INTEGER NOT NULL,
   expiration_since_hits INTEGER NOT NULL,
   response_schema TEXT,
   version INTEGER NOT NULL,
-  -- 1: made from traffic and not promoted yet.
+  -- 1: created from traffic and not promoted yet.
   recorded INTEGER NOT NULL,
   created_at_ms INTEGER NOT NULL,
   updated_at_ms INTEGER NOT NULL,
-  -- Written now and then, not with each hit.
+  -- Written periodically, not with each hit.
   hit_count INTEGER NOT NULL,
   next_index INTEGER NOT NULL,
   position INTEGER NOT NULL UNIQUE
@@ -50,7 +50,7 @@ CREATE TABLE mock_versions (
   UNIQUE (mock_id, version)
 ) STRICT;
 
--- The last answers of all rules, of those that are gone too.
+-- The latest responses of all rules, including deleted ones.
 CREATE TABLE mock_hits (
   number INTEGER PRIMARY KEY,
   mock_id TEXT NOT NULL,
@@ -62,7 +62,7 @@ CREATE TABLE mock_hits (
   response_index INTEGER
 ) STRICT;
 
--- What all answers of a rule were like, those that are no longer kept included.
+-- Statistics of all responses of a rule, including those that are no longer stored.
 CREATE TABLE mock_hit_stats (
   mock_id TEXT PRIMARY KEY REFERENCES mock_rules (id) ON DELETE CASCADE,
   total_hits INTEGER NOT NULL,

@@ -1,4 +1,4 @@
--- Rules that change requests and answers. Times are milliseconds since 1970; condition and actions are JSON texts.
+-- Rules that change requests and responses. Times are milliseconds since 1970; condition and actions are JSON texts.
 CREATE TABLE rewrite_rules (
   id TEXT PRIMARY KEY,
   name TEXT NOT NULL,

@@ -1,4 +1,4 @@
--- Requests that are kept to be sent again. Newest first is the order of listing, so the number decides, not the time.
+-- Saved requests for replays. Listed newest first, by number, not by time.
 CREATE TABLE saved_request (
   seq INTEGER PRIMARY KEY AUTOINCREMENT,
   id TEXT NOT NULL UNIQUE,
@@ -16,7 +16,7 @@ CREATE TABLE saved_request (
 );
 CREATE INDEX saved_request_collection ON saved_request (collection) WHERE collection IS NOT NULL;
 
--- `summary` is JSON once the batch is over.
+-- `summary` is JSON once the batch has ended.
 CREATE TABLE replay_batch (
   seq INTEGER PRIMARY KEY AUTOINCREMENT,
   id TEXT NOT NULL UNIQUE,
@@ -31,7 +31,7 @@ CREATE TABLE replay_batch (
   finished_ms INTEGER
 );
 
--- `result` is JSON without bodies: the captured entry has them.
+-- `result` is JSON without bodies, which the captured entry has.
 CREATE TABLE replay_result (
   seq INTEGER PRIMARY KEY AUTOINCREMENT,
   id TEXT NOT NULL UNIQUE,

@@ -8,6 +8,6 @@ CREATE TABLE ws_rules (
   hit_count INTEGER NOT NULL,
   created_at_ms INTEGER NOT NULL,
   updated_at_ms INTEGER NOT NULL,
-  -- Order of creation, in which rules hold; times may repeat.
+  -- Order of creation, in which rules apply; times may repeat.
   position INTEGER NOT NULL UNIQUE
 ) STRICT, WITHOUT ROWID;

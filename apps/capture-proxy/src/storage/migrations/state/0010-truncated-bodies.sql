@@ -1,4 +1,4 @@
--- Messages of replay results say in `truncated` whether their body was cut, as entries do.
+-- Messages of replay results have `truncated` for their body, like entries.
 UPDATE replay_result SET result = json_set(
   result,
   '$.request.truncated',

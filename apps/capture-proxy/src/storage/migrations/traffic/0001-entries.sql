@@ -12,16 +12,16 @@ CREATE TABLE session (
   tags TEXT NOT NULL DEFAULT '[]',
   created_ms INTEGER NOT NULL,
   updated_ms INTEGER NOT NULL,
-  -- Entries up to this one were cleared; their rows go in the background.
+  -- Entries up to this one were cleared; their rows are deleted in the background.
   floor_seq INTEGER NOT NULL DEFAULT 0,
-  -- Deleted for everybody; the row goes when its entries are gone.
+  -- Deleted for users; the row is deleted after its entries.
   doomed INTEGER NOT NULL DEFAULT 0,
-  -- Kept with every batch, so that nobody has to count.
+  -- Updated with every batch, so that queries need not count.
   entry_count INTEGER NOT NULL DEFAULT 0,
   stored_bytes INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
--- One narrow row per exchange. Times are microseconds but for the start, sizes are bytes.
+-- One narrow row per exchange. Times are microseconds except for the start, sizes are bytes.
 CREATE TABLE entry (
   seq INTEGER PRIMARY KEY,
   id TEXT NOT NULL,
@@ -64,13 +64,13 @@ CREATE TABLE entry (
 ) STRICT;
 
 CREATE UNIQUE INDEX entry_by_id ON entry (id);
--- Grows at its end only, and holds what counts, sorts and most filters look at.
+-- Grows only at its end, and has the columns for counting, sorting and most filters.
 CREATE INDEX entry_by_session ON entry (
   session, seq, state, status, method, host, resource_type, duration_us, ttfb_us, request_size, response_size, started_ms
 );
 CREATE INDEX entry_pending ON entry (seq) WHERE state = 0;
 
--- What lists do not show: fields as JSON arrays name, value, name, value in wire order.
+-- Data that lists do not show: fields as JSON arrays name, value, name, value in wire order.
 CREATE TABLE head (
   seq INTEGER PRIMARY KEY,
   request_fields TEXT NOT NULL,
@@ -81,7 +81,7 @@ CREATE TABLE head (
   tls TEXT
 ) STRICT;
 
--- key is seq * 2, plus 1 for the answer. Either the bytes or the number of a file holds the body.
+-- key is seq * 2, plus 1 for the response. The body is either in bytes or in the numbered file.
 CREATE TABLE body (
   key INTEGER PRIMARY KEY,
   bytes BLOB,

@@ -1,11 +1,11 @@
--- What rules did to an entry, and its messages as they were before; only for entries that a rule touched.
+-- The actions of rules on an entry, and its original messages; only for entries affected by a rule.
 CREATE TABLE effect (
   seq INTEGER PRIMARY KEY,
   -- JSON: RuleTrace of the contract, in order
   trace TEXT NOT NULL,
-  -- JSON: heads of the messages that were changed
+  -- JSON: original heads of changed messages
   original TEXT,
-  -- bodies that were replaced, as they came; NULL: the body is the one that was sent on
+  -- original bodies of replaced ones, as received; NULL: the body is the one that was sent
   request_body BLOB,
   response_body BLOB
 );

@@ -23,21 +23,21 @@ CREATE TABLE stream (
   created_ms INTEGER NOT NULL,
   closed_ms INTEGER,
   last_ms INTEGER NOT NULL,
-  -- What flowed, stored or not
+  -- Passed messages, stored or not
   frames_sent INTEGER NOT NULL,
   frames_received INTEGER NOT NULL,
   bytes_sent INTEGER NOT NULL,
   bytes_received INTEGER NOT NULL,
   frames_not_stored INTEGER NOT NULL,
-  -- What is stored
+  -- Stored messages
   frames_stored INTEGER NOT NULL DEFAULT 0,
   stored_bytes INTEGER NOT NULL DEFAULT 0,
   -- Frames up to this one were cleared
   floor_ordinal INTEGER NOT NULL DEFAULT 0,
   last_ordinal INTEGER NOT NULL DEFAULT 0,
-  -- Removed for everybody; the row goes when its frames are gone
+  -- Deleted for users; the row is deleted after its frames
   is_gone INTEGER NOT NULL DEFAULT 0,
-  -- Frames wait to be removed
+  -- Some frames are to be deleted
   is_untidy INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
@@ -46,7 +46,7 @@ CREATE INDEX stream_by_kind ON stream (kind, number) WHERE is_gone = 0;
 CREATE INDEX stream_untidy ON stream (number) WHERE is_untidy = 1;
 CREATE INDEX stream_open ON stream (number) WHERE state <> 3;
 
--- In the order of arrival over all streams: it grows at its end only.
+-- In order of arrival over all streams: grows only at its end.
 CREATE TABLE stream_frame (
   number INTEGER PRIMARY KEY,
   stream INTEGER NOT NULL,

@@ -1,4 +1,4 @@
--- From here on `head.request_fields` and `head.response_fields` are either what they were, JSON arrays, or the lines that fields
--- were read from, and `head.tls` is an array of values or what it was, an object. Nothing is rewritten; the number keeps
--- programs away that know only the former.
+-- From now on `head.request_fields` and `head.response_fields` are either JSON arrays, as before, or the lines that fields
+-- were read from, and `head.tls` is an array of values or, as before, an object. Nothing is rewritten; the version keeps
+-- programs from opening the file that support only the earlier form.
 SELECT 1;
