@@ -16,7 +16,7 @@ async function turn(): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve));
 }
 
-test("a change during the first fetch is shown: what was asked before it is asked again", async () => {
+test("a change during the first fetch causes another fetch", async () => {
   const client = new InvalidatingClient();
   using list = watched(client);
   const invalidated = client.invalidateQueries({ queryKey: ["topic"] });
@@ -28,7 +28,7 @@ test("a change during the first fetch is shown: what was asked before it is aske
   assert.equal(list.data(), "after the change");
 });
 
-test("after several changes during the first fetch the last one is shown", async () => {
+test("after several changes during the first fetch the last state is shown", async () => {
   const client = new InvalidatingClient();
   using list = watched(client);
   const invalidated = [1, 2, 3].map(async () => await client.invalidateQueries({ queryKey: ["topic"] }));
@@ -40,7 +40,7 @@ test("after several changes during the first fetch the last one is shown", async
   assert.equal(list.data(), "after");
 });
 
-test("what is there already is fetched once, and other topics are left alone", async () => {
+test("loaded data is fetched once, and other topics are not fetched", async () => {
   const client = new InvalidatingClient();
   using list = watched(client);
   list.asked[0]?.("first");

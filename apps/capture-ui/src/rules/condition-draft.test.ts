@@ -48,7 +48,7 @@ const CONDITIONS: readonly Condition[] = [
   { type: "status_code", range: "400-499" },
 ];
 
-test("every kind of condition goes through its draft unchanged, negated and in groups too", () => {
+test("every kind of condition converted to a draft and back is unchanged, also negated and grouped", () => {
   for (const condition of CONDITIONS) {
     const grouped: Condition = { type: "or", conditions: [condition, { type: "not", condition }] };
     for (const each of [condition, { type: "not", condition } as const, grouped]) {
@@ -57,12 +57,12 @@ test("every kind of condition goes through its draft unchanged, negated and in g
   }
 });
 
-test("the spelling of GraphQL kinds that programs use is understood", () => {
+test("the alternative names of GraphQL conditions are accepted", () => {
   const built = conditionOf(draftOfCondition({ type: "graph_q_l_operation", operation_name: "A" }));
   assert.deepEqual(built, { ok: true, condition: { type: "graphql_operation", operation_name: "A" } });
 });
 
-test("lines that say nothing yet are named", () => {
+test("incomplete lines are reported by key", () => {
   const port = { ...newTest("port"), value: "70000" };
   const header = newTest("header");
   const host = newTest("host");
@@ -71,7 +71,7 @@ test("lines that say nothing yet are named", () => {
   assert.deepEqual([...built.problems.keys()], [port.key, header.key, host.key]);
 });
 
-test("a line keeps its value when it comes to be about something else", () => {
+test("a line keeps its value when its subject changes", () => {
   const line = { ...newTest("host"), value: "api.example.com" };
   assert.equal(withSubject(line, "url").value, "api.example.com");
   assert.equal(withSubject(line, "graphql_type").value, "query");
@@ -81,7 +81,7 @@ test("a line keeps its value when it comes to be about something else", () => {
   }
 });
 
-test("lines inside groups are replaced and taken out", () => {
+test("lines inside groups are replaced and removed", () => {
   const inner = newTest("host");
   const outer = newGroup([newGroup([inner, newTest("path")])]);
   const changed = replaceDraft(outer, inner.key, { ...inner, value: "x" });
@@ -93,7 +93,7 @@ test("lines inside groups are replaced and taken out", () => {
   assert.equal(left.items.length, 1);
 });
 
-test("conditions read as sentences", () => {
+test("conditions are described in sentences", () => {
   const cases: readonly [Condition, string][] = [
     [{ type: "all" }, "Everything"],
     [
@@ -128,7 +128,7 @@ test("conditions read as sentences", () => {
   for (const [condition, sentence] of cases) assert.equal(conditionSentence(condition), sentence);
 });
 
-test("text becomes a pattern that stands for it, and is read back", () => {
+test("text becomes a pattern that matches it, and is recovered from it", () => {
   fc.assert(
     fc.property(fc.string({ minLength: 1 }), fc.constantFrom("is", "begins", "contains"), (text, comparison) => {
       const pattern = literalPattern(comparison, text);
@@ -138,13 +138,13 @@ test("text becomes a pattern that stands for it, and is read back", () => {
   );
 });
 
-test("a real pattern is none that stands for text", () => {
+test("a pattern with operators is not literal", () => {
   for (const pattern of ["a.*b", "^/v\\d+$", "(a|b)", "*.example.com", "^$", "^", "a$", "[x]", "tail\\"]) {
     assert.equal(asLiteral(pattern), null, pattern);
   }
 });
 
-test("what looks like an end after a backslash is text", () => {
+test("an escaped dollar sign at the end is text", () => {
   assert.deepEqual(asLiteral("^price\\$"), { comparison: "begins", text: "price$" });
   assert.deepEqual(asLiteral("^a\\\\$"), { comparison: "is", text: "a\\" });
 });

@@ -4,7 +4,7 @@ import type { Condition } from "@headworks/capture-contract";
 import { conditionOfQuery, queryOfCondition } from "./condition-query.ts";
 import type { RulePhase } from "./condition-query.ts";
 
-test("conditions become queries that say the same, in words where there are some", () => {
+test("conditions become equivalent queries, with words instead of patterns if possible", () => {
   const cases: readonly [Condition, RulePhase, string | null][] = [
     [{ type: "all" }, "both", ""],
     [{ type: "host", pattern: "^api\\.example\\.com$" }, "both", "host:=api.example.com"],
@@ -32,7 +32,7 @@ test("conditions become queries that say the same, in words where there are some
   }
 });
 
-test("queries become conditions, and what has no side is the request's where there is no answer yet", () => {
+test("queries become conditions; fields without a side mean the request before the response exists", () => {
   const cases: readonly [string, RulePhase, Condition][] = [
     ["", "both", { type: "all" }],
     ["host:=api.example.com", "both", { type: "host", pattern: "^api\\.example\\.com$" }],
@@ -68,7 +68,7 @@ test("queries become conditions, and what has no side is the request's where the
   }
 });
 
-test("what a rule cannot ask is said in a sentence", () => {
+test("queries that a rule cannot express are reported", () => {
   for (const text of ["needle", "since:10m", "dur:>1s", "port:1-500", "header:x", "host:("]) {
     const result = conditionOfQuery(text, "both");
     assert.ok(!result.ok, text);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { conditionForRequest, copyName, nameForRequest } from "./from-entry.ts";
 
-test("a rule from a request holds for its method, host, port and path", () => {
+test("a rule created from a request matches its method, host, port and path", () => {
   assert.deepEqual(conditionForRequest({ method: "PUT", url: "http://a.example:8080/v1/x?q=1" }), {
     type: "and",
     conditions: [
@@ -17,14 +17,14 @@ test("a rule from a request holds for its method, host, port and path", () => {
   assert.equal(plain.conditions.length, 3);
 });
 
-test("an address that is none still gives a condition", () => {
+test("an invalid URL still gives a condition", () => {
   assert.deepEqual(conditionForRequest({ method: "GET", url: "not an address" }), {
     type: "url_pattern",
     pattern: "^not an address$",
   });
 });
 
-test("names are short and say what they are about", () => {
+test("names are short and derived from the request", () => {
   assert.equal(nameForRequest({ method: "GET", url: "https://a.example/?q=1" }), "GET a.example");
   assert.equal(nameForRequest({ method: "GET", url: "https://a.example/orders?q=1" }), "GET a.example/orders");
   assert.ok(nameForRequest({ method: "GET", url: `https://a.example/${"x".repeat(500)}` }).length <= 100);

@@ -15,7 +15,7 @@ import {
   recordDrafts,
 } from "./message-draft.ts";
 
-test("fields keep order and duplicates, and lines without a name are left out", () => {
+test("headers keep order and duplicates; lines without a name are dropped", () => {
   const list: [string, string][] = [
     ["Set-Cookie", "a=1"],
     ["X-A", ""],
@@ -25,7 +25,7 @@ test("fields keep order and duplicates, and lines without a name are left out", 
   assert.deepEqual(headersList([headerDraft(" ", "x"), headerDraft(" n ", " v ")]), [["n", " v "]]);
 });
 
-test("a line moves and stops at the ends", () => {
+test("a header moves up to the ends of the list", () => {
   const drafts = headerDrafts([
     ["a", "1"],
     ["b", "2"],
@@ -41,7 +41,7 @@ test("a line moves and stops at the ends", () => {
   assert.equal(names(movedHeader(drafts, -5, 1)), "abc");
 });
 
-test("by name, a repeated field becomes a list whatever the case of its letters, and comes back", () => {
+test("a repeated header becomes a list in any case, and is restored", () => {
   const record = headersRecord(
     headerDrafts([
       ["Set-Cookie", "a"],
@@ -59,7 +59,7 @@ test("by name, a repeated field becomes a list whatever the case of its letters,
   ]);
 });
 
-test("bytes go through the editor unchanged", () => {
+test("bytes pass through the editor unchanged", () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => {
       assert.deepEqual(draftBytes(draftOfBytes(bytes)), new Uint8Array(bytes));
@@ -75,7 +75,7 @@ test("text is shown as text, bytes as base64", () => {
   assert.equal(draftOfBytes(Uint8Array.of(0xff, 0xfe)).encoding, "base64");
 });
 
-test("the mark of the API comes off and goes on again", () => {
+test("the base64 mark of the API is removed and added again", () => {
   const draft = bodyDraft("base64:AAE=", "base64");
   assert.deepEqual(draft, { encoding: "base64", text: "AAE=" });
   assert.equal(markedBody(draft), "base64:AAE=");
@@ -83,7 +83,7 @@ test("the mark of the API comes off and goes on again", () => {
   assert.equal(markedBody(bodyDraft(null, null)), "");
 });
 
-test("half written base64 has no bytes", () => {
+test("incomplete base64 has no bytes", () => {
   for (const text of ["A", "AAE", "A=A=", "äÄÖÜ", "===="]) {
     assert.equal(isBase64(text), false, text);
     assert.equal(draftBytes({ encoding: "base64", text }), null);

@@ -4,7 +4,7 @@ import { bodyLines, headLines, jsonLines } from "./message-text.ts";
 
 const body = { body: null, body_encoding: null } as const;
 
-test("a head is its first line and its fields in order", () => {
+test("a head is the first line and the fields in order", () => {
   const headers_list: [string, string][] = [
     ["A", "1"],
     ["a", "2"],
@@ -17,7 +17,7 @@ test("a head is its first line and its fields in order", () => {
   assert.deepEqual(headLines({ status_code: 204, status_message: "", headers_list: [], ...body }), ["204"]);
 });
 
-test("a value whose bytes are UTF-8 is read as that, and still differs from the same text in Latin-1", () => {
+test("a UTF-8 value is decoded, and differs from the same text in Latin-1", () => {
   const headers_list: [string, string][] = [
     ["X-City", Buffer.from("grün").toString("latin1")],
     ["X-City", "gr\xfcn"],
@@ -28,7 +28,7 @@ test("a value whose bytes are UTF-8 is read as that, and still differs from the 
   ]);
 });
 
-test("JSON is indented unless that would change it", () => {
+test("JSON is indented unless parsing would change it", () => {
   const lines = (text: string) => bodyLines({ headers_list: [], body: text, body_encoding: "utf8" });
   assert.deepEqual(lines('{"a":[1]}'), ["{", '  "a": [', "    1", "  ]", "}"]);
   assert.deepEqual(lines('{"a":1.0}'), ["{", '  "a": 1.0', "}"]);
@@ -39,7 +39,7 @@ test("JSON is indented unless that would change it", () => {
   assert.deepEqual(bodyLines({ headers_list: [], body: null, body_encoding: null }), []);
 });
 
-test("bytes are compared as base64 in lines", () => {
+test("bytes are compared as lines of base64", () => {
   const lines = bodyLines({ headers_list: [], body: "A".repeat(100), body_encoding: "base64" });
   assert.deepEqual(
     lines.map((line) => line.length),

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { inOrder, reordered } from "./rule-order.ts";
 
-test("a moved rule stands where it was put, whatever the numbers were", () => {
+test("a moved rule has its new position, for any priorities", () => {
   fc.assert(
     fc.property(
       fc.array(fc.integer({ min: 0, max: 30 }), { minLength: 1, maxLength: 12 }),
@@ -32,7 +32,7 @@ test("a moved rule stands where it was put, whatever the numbers were", () => {
   );
 });
 
-test("where there is room only the moved rule changes", () => {
+test("if priorities have a gap, only the moved rule changes", () => {
   const rules = [
     { id: "a", priority: 10 },
     { id: "b", priority: 20 },

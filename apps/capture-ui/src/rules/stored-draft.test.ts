@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isKept, isSameDraft, keepDraft, keptDraft, keptNames } from "./stored-draft.ts";
 
-test("Drafts are the same when they say the same, whatever tells their lines apart", () => {
+test("drafts are compared without the keys of their lines", () => {
   const lines = (key: number, value: string) => ({ name: "a", headers: [{ key, name: "X", value }] });
   for (const [left, right, isSame] of [
     [lines(1, "v"), lines(2, "v"), true],
@@ -15,7 +15,7 @@ test("Drafts are the same when they say the same, whatever tells their lines apa
   }
 });
 
-test("A draft waits under its name until it is let go", () => {
+test("a draft is kept under its name until it is removed", () => {
   keepDraft("rewrite 1", { base: "old", draft: "new" });
   assert.deepEqual(keptDraft("rewrite 1"), { base: "old", draft: "new" });
   assert.equal(isKept("rewrite 2"), false);

@@ -9,12 +9,12 @@ const command = (label: string, words?: string): Command => ({
   ...(words === undefined ? {} : { words }),
 });
 
-test("every typed word has to occur", () => {
+test("every typed word must occur", () => {
   assert.equal(matchScore("export har", "Export all requests (HAR)") > 0, true);
   assert.equal(matchScore("export pdf", "Export all requests (HAR)"), 0);
 });
 
-test("beginnings come before middles, and labels before further words", () => {
+test("matches at word starts rank first, and labels before search words", () => {
   const found = findCommands("re", [
     command("Compare", ""),
     command("Show more"),
@@ -28,7 +28,7 @@ test("beginnings come before middles, and labels before further words", () => {
   );
 });
 
-test("nothing typed finds everything in its order", () => {
+test("an empty search returns everything in order", () => {
   const all = [command("b"), command("a")];
   assert.deepEqual(findCommands("  ", all), all);
 });

@@ -53,7 +53,7 @@ test("of actions that share keys, the usable one wins", () => {
   }
 });
 
-test("a conflict would be found", () => {
+test("a conflict is found", () => {
   const [first] = BINDINGS;
   assert.ok(first);
   assert.deepEqual(conflicts([first, { ...first, action: "theme" }]), ["Ctrl+K"]);
@@ -66,7 +66,7 @@ test("a conflict would be found", () => {
   );
 });
 
-test("every binding can be typed: its keys are chords that a keyboard gives", () => {
+test("the keys of every binding can be typed", () => {
   for (const keys of BINDINGS.flatMap((binding) => binding.keys.flatMap((one) => one.split(" ")))) {
     const parts = keys.split("+");
     const key = parts.at(-1) ?? "";
@@ -78,7 +78,7 @@ test("every binding can be typed: its keys are chords that a keyboard gives", ()
   }
 });
 
-test("modifiers alone, dead keys and Alt mean nothing", () => {
+test("modifiers alone, dead keys and Alt are ignored", () => {
   for (const key of ["Control", "Shift", "Meta", "Dead", "Process"]) assert.equal(chordOf(press(key)), undefined);
   assert.equal(chordOf(press("k", { altKey: true })), undefined);
 });
@@ -87,19 +87,19 @@ test("the command key counts as Ctrl", () => {
   assert.equal(chordOf(press("k", { metaKey: true })), "Ctrl+K");
 });
 
-test("while typing only keys that say so have a meaning", () => {
+test("in text fields only bindings marked for it are active", () => {
   assert.equal(meaningOf("J", undefined, true).kind, "none");
   assert.equal(meaningOf("G", undefined, true).kind, "none");
   assert.equal(meaningOf("Ctrl+K", undefined, true).kind, "action");
 });
 
-test("G begins a sequence whose second key chooses the screen", () => {
+test("G starts a sequence whose second key selects the screen", () => {
   assert.deepEqual(meaningOf("G", undefined, false), { kind: "prefix", chord: "G" });
   const second = meaningOf("S", "G", false);
   assert.equal(second.kind === "action" && second.binding.action, "goSessions");
 });
 
-test("a second key without a sequence keeps its own meaning", () => {
+test("the second key of a sequence keeps its own action without the prefix", () => {
   const meaning = meaningOf("J", "G", false);
   assert.equal(meaning.kind === "action" && meaning.binding.action, "list.next");
 });

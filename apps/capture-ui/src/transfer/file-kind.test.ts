@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fileKind, sessionName } from "./file-kind.ts";
 
-test("a document is told by its beginning and its name", () => {
+test("a document is recognized by its beginning and name", () => {
   const cases: readonly [string, string, ReturnType<typeof fileKind>][] = [
     ["a.har", '{"log":{}}', "har"],
     ["a.har", '{"comment":"x","log":{}}', "har"],
@@ -17,7 +17,7 @@ test("a document is told by its beginning and its name", () => {
   for (const [name, text, kind] of cases) assert.equal(fileKind(name, text), kind, `${name}: ${text}`);
 });
 
-test("session names come from file names without what a name may not hold", () => {
+test("session names derive from file names, without invalid characters", () => {
   assert.equal(sessionName("checkout.har"), "checkout");
   assert.equal(sessionName("a\u0000b.json"), "ab");
   assert.equal(sessionName(".har"), "Import");

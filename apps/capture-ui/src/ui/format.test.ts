@@ -12,7 +12,7 @@ import {
   isolatedName,
 } from "./format.ts";
 
-test("sizes keep three digits at most and change the unit before they read 1024", () => {
+test("sizes have at most three digits and change the unit before 1024", () => {
   const cases: readonly [number | null | undefined, string][] = [
     [null, "—"],
     [undefined, "—"],
@@ -31,7 +31,7 @@ test("sizes keep three digits at most and change the unit before they read 1024"
   for (const [size, text] of cases) assert.equal(formatBytes(size), text);
 });
 
-test("durations choose a unit that can be read at a glance", () => {
+test("durations use the unit that fits their length", () => {
   const cases: readonly [number | null, string][] = [
     [null, "—"],
     [0, "0 ms"],
@@ -50,7 +50,7 @@ test("durations choose a unit that can be read at a glance", () => {
   for (const [ms, text] of cases) assert.equal(formatDuration(ms), text);
 });
 
-test("no size and no duration prints a unit overflow, an exponent or NaN", () => {
+test("sizes and durations never print a unit overflow, an exponent or NaN", () => {
   fc.assert(
     fc.property(fc.double({ min: 0, max: 1e15, noNaN: true }), (value) => {
       assert.match(formatBytes(value), /^\d{1,4}(?:\.\d)? (?:B|KiB|MiB|GiB|TiB)$/u);
@@ -59,7 +59,7 @@ test("no size and no duration prints a unit overflow, an exponent or NaN", () =>
   );
 });
 
-test("a share of nothing is no share, and a small one is not shown as none", () => {
+test("a share of zero is 0 %, and a small share is not shown as 0 %", () => {
   assert.equal(formatShare(0, 0), "0 %");
   assert.equal(formatShare(1, 100_000), "< 0.1 %");
   assert.equal(formatShare(14, 1000), "1.4 %");
@@ -67,14 +67,14 @@ test("a share of nothing is no share, and a small one is not shown as none", () 
   assert.equal(formatShare(9999, 10_000), "100 %");
 });
 
-test("times are shown with milliseconds in UTC on request", () => {
+test("times have milliseconds, and are in UTC on request", () => {
   const at = Date.UTC(2026, 10, 21, 4, 2, 1, 4);
   assert.equal(formatTimeOfDay(at, true), "04:02:01.004");
   assert.equal(formatDateTime(at, true), "2026-11-21 04:02:01 UTC");
   assert.equal(formatTimeOfDay(Number.NaN), "—");
 });
 
-test("ages never run into the future", () => {
+test("an age is never negative", () => {
   const now = 1_000_000_000;
   assert.equal(formatAgo(now + 5000, now), "now");
   assert.equal(formatAgo(now - 12_000, now), "12 s ago");
@@ -87,12 +87,12 @@ test("counts have thousands separators", () => {
   assert.equal(formatCount(4212), "4,212");
 });
 
-test("a name that turns the direction cannot turn the sentence around it", () => {
+test("a name with right-to-left text does not change the direction of its sentence", () => {
   assert.equal(isolatedName("log\u202efdp.exe"), "\u2068log\u202efdp.exe\u2069");
   assert.equal(isolatedName("שלום"), "\u2068שלום\u2069");
   assert.equal(isolatedName("a\u2069\u202eb\u2067"), "\u2068a\u202eb\u2069");
 });
 
-test("other names stay as they are", () => {
+test("other names are unchanged", () => {
   for (const name of ["", "Checkout", "grün 日本 😀", "a (copy)?"]) assert.equal(isolatedName(name), name);
 });

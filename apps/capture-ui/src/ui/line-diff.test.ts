@@ -6,7 +6,7 @@ import { diffLines, nearChanges } from "./line-diff.ts";
 const line = fc.constantFrom("a", "b", "c", "d");
 const lines = fc.array(line, { maxLength: 30 });
 
-test("both sides can be read off a comparison", () => {
+test("a diff contains both sides completely", () => {
   fc.assert(
     fc.property(lines, lines, (left, right) => {
       const diff = diffLines(left, right);
@@ -27,7 +27,7 @@ test("both sides can be read off a comparison", () => {
   );
 });
 
-test("no more is marked than has to be", () => {
+test("a diff marks the minimum of lines", () => {
   const longest = (left: readonly string[], right: readonly string[]): number => {
     const row = Array.from({ length: right.length + 1 }, () => 0);
     for (const one of left) {
@@ -48,13 +48,13 @@ test("no more is marked than has to be", () => {
   );
 });
 
-test("texts that have nothing in common end soon", () => {
+test("the diff of texts without common lines ends quickly", () => {
   const left = Array.from({ length: 4000 }, (_, index) => `l${index}`);
   const right = Array.from({ length: 4000 }, (_, index) => `r${index}`);
   assert.equal(diffLines(left, right).length, 8000);
 });
 
-test("unchanged stretches are left out and counted", () => {
+test("unchanged lines are omitted and counted", () => {
   const left = Array.from({ length: 20 }, (_, index) => String(index));
   const diff = nearChanges(diffLines(left, left.with(10, "x")), 2);
   assert.deepEqual(diff[0], { skipped: 8 });

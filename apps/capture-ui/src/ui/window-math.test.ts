@@ -25,7 +25,7 @@ test("a list that fits scrolls pixel by pixel", () => {
   assert.deepEqual(renderedRows(small, 410, 2), { from: 18, to: 43, offsetPx: 360 });
 });
 
-test("a list taller than a browser can lay out reaches its last row all the same", () => {
+test("a list taller than browsers can lay out still scrolls to its last row", () => {
   assert.equal(contentPx(huge), MAX_SCROLL_PX);
   const end = MAX_SCROLL_PX - huge.viewportPx;
   assert.equal(renderedRows(huge, end).to, huge.rows);
@@ -33,7 +33,7 @@ test("a list taller than a browser can lay out reaches its last row all the same
   assert.ok(Math.abs(offsetPx + (huge.rows - from) * huge.rowPx - MAX_SCROLL_PX) < 1);
 });
 
-test("scroll position and top row are inverse to each other", () => {
+test("scroll position and top row are inverse functions", () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 20_000_000 }), fc.double({ min: 0, max: 1, noNaN: true }), (rows, share) => {
       const geometry = { rows, rowPx: 18, viewportPx: 500 };
@@ -43,7 +43,7 @@ test("scroll position and top row are inverse to each other", () => {
   );
 });
 
-test("a row is brought into view with the least movement", () => {
+test("a row is scrolled into view by the minimum", () => {
   assert.equal(topToShow(small, 100, 110), 100);
   assert.equal(topToShow(small, 100, 50), 47);
   assert.equal(topToShow(small, 100, 200), 184);
@@ -59,7 +59,7 @@ test("an empty list draws nothing", () => {
   assert.deepEqual(drawnWindow(viewport(0), 0), { first: 0, last: -1, shiftPx: 0 });
 });
 
-test("a short list draws all of it, however far it is scrolled", () => {
+test("a short list draws all its rows at any scroll position", () => {
   assert.deepEqual(drawnWindow(viewport(3), 500), { first: 0, last: 2, shiftPx: 0 });
 });
 
@@ -68,7 +68,7 @@ test("partly visible rows are drawn at both edges", () => {
   assert.deepEqual(drawnWindow(viewport(1000), 28), { first: 1, last: 25, shiftPx: 0 });
 });
 
-test("millions of rows stay below the height that browsers lay out, and both ends can be reached", () => {
+test("millions of rows stay below the maximum height of browsers, and both ends are reachable", () => {
   const million = viewport(1_000_000);
   assert.equal(scrollHeight(million), MAX_HEIGHT_PX);
   assert.equal(drawnWindow(million, 0).first, 0);
@@ -79,7 +79,7 @@ test("millions of rows stay below the height that browsers lay out, and both end
   assert.ok(Math.abs(bottom - MAX_HEIGHT_PX) < 0.5, String(bottom));
 });
 
-test("a row that is asked for can be seen whole afterwards, and visible ones do not move the list", () => {
+test("showing a row makes it fully visible; a visible row does not scroll the list", () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 1, max: 2_000_000 }),

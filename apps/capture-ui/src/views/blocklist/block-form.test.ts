@@ -17,28 +17,28 @@ const entry: BlockEntry = {
   device_id: null,
 };
 
-test("what is left empty is left to the service", () => {
+test("empty fields are filled by the service", () => {
   assert.deepEqual(bodyOf({ ...NEW_BLOCK, pattern: " ads.example " }), {
     ok: true,
     body: { pattern: "ads.example", note: null, content_type: null, response_body: null },
   });
 });
 
-test("an entry goes through its draft unchanged", () => {
+test("an entry converted to a draft and back is unchanged", () => {
   assert.deepEqual(bodyOf(draftOf(entry)), {
     ok: true,
     body: { pattern: "*.ads.example", note: null, status_code: 403, content_type: "text/plain", response_body: "no" },
   });
 });
 
-test("an empty pattern and a status that is no number are refused at their fields", () => {
+test("an empty pattern and an invalid status are rejected at their fields", () => {
   assert.deepEqual(bodyOf({ ...NEW_BLOCK, statusCode: "4x" }), {
     ok: false,
     fields: { pattern: "Enter a host or pattern", status_code: "Enter three digits, such as 403" },
   });
 });
 
-test("a deleted entry comes back as it was, also switched off", () => {
+test("a deleted entry is restored unchanged, also if disabled", () => {
   const { id: _id, hit_count: _hits, created_at: _created, updated_at: _updated, ...rest } = entry;
   assert.deepEqual(restoreBody(entry), rest);
 });

@@ -46,7 +46,7 @@ const item: PausedItem = {
   modifications: [],
 };
 
-test("what was not changed is not sent", () => {
+test("unchanged parts are not sent", () => {
   const before = draftOfPaused(item);
   assert.ok(isSameDraft(before, draftOfPaused(item)));
   assert.deepEqual(modifyDecision(item, before, before), { action: "modify", modifications: {} });
@@ -65,7 +65,7 @@ test("what was not changed is not sent", () => {
   });
 });
 
-test("text that looks like the mark of base64 stays text, and bytes carry the mark", () => {
+test("text that begins with the base64 mark stays text, and bytes have the mark", () => {
   const before = draftOfPaused(item);
   assert.deepEqual(before.body, { encoding: "base64", text: "AAE=" });
   const text = modifyDecision(item, before, { ...before, body: { encoding: "utf8", text: "base64:AA==" } });
@@ -74,7 +74,7 @@ test("text that looks like the mark of base64 stays text, and bytes carry the ma
   assert.deepEqual(bytes.modifications, { body: "base64:AA==" });
 });
 
-test("a body that is not here is left alone", () => {
+test("a body that is not available is not changed", () => {
   const large: PausedItem = { ...item, request: { ...item.request, body: null, body_state: "too_large" } };
   const before = draftOfPaused(large);
   assert.notEqual(bodyObstacle(large), null);
@@ -83,14 +83,14 @@ test("a body that is not here is left alone", () => {
   assert.deepEqual(decision.modifications, {});
 });
 
-test("an answer of its own is sent whole", () => {
+test("a custom response is sent completely", () => {
   const decision = respondDecision({ ...responseDraft(item), status: "418", reason: "Teapot" });
   assert.equal(decision.status_code, 418);
   assert.equal(decision.status_message, "Teapot");
   assert.equal(decision.body, "{}");
 });
 
-test("drafts that cannot be sent say why", () => {
+test("drafts that cannot be sent have a reason", () => {
   const before = draftOfPaused(item);
   assert.equal(draftProblem(before), null);
   assert.notEqual(draftProblem({ ...before, url: "/x" }), null);
@@ -100,7 +100,7 @@ test("drafts that cannot be sent say why", () => {
   }
 });
 
-test("a deadline counts down to zero and no further", () => {
+test("the countdown stops at zero", () => {
   const at = Date.parse("2026-01-01T00:00:10.000Z");
   assert.equal(secondsLeft(null, at), null);
   assert.equal(secondsLeft("2026-01-01T00:00:12.500Z", at), 3);

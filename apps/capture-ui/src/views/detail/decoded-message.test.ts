@@ -22,14 +22,14 @@ function response(body: Buffer | null, coding: string | null): NonNullable<Traff
   };
 }
 
-test("codings are undone, several of them in turn", async () => {
+test("content codings are decoded, also several in sequence", async () => {
   const text = Buffer.from("one\ntwo");
   assert.deepEqual((await messageLines(response(gzipSync(text), "gzip"))).body, ["one", "two"]);
   assert.deepEqual((await messageLines(response(gzipSync(deflateSync(text)), "deflate, gzip"))).body, ["one", "two"]);
   assert.deepEqual((await messageLines(response(text, null))).body, ["one", "two"]);
 });
 
-test("what cannot be undone is said, and broken bytes are no error", async () => {
+test("an undecodable body is reported, and damaged bytes do not throw", async () => {
   for (const coding of ["gzip", "strange"]) {
     const shown = await messageLines(response(Buffer.from("no such coding"), coding));
     assert.deepEqual(shown.body, []);
@@ -38,13 +38,13 @@ test("what cannot be undone is said, and broken bytes are no error", async () =>
   assert.equal((await messageLines(response(null, null))).note, null);
 });
 
-test("what grows beyond any use is given up on the way", async () => {
+test("decoding stops at the size limit", async () => {
   // Expands to 32 MB, above the limit.
   const shown = await messageLines(response(gzipSync(Buffer.alloc(32_000_000)), "gzip, gzip"));
   assert.deepEqual([shown.body, shown.note], [[], "The body is too large to compare."]);
 });
 
-test("codings are read from all fields", () => {
+test("content codings are read from all fields", () => {
   assert.deepEqual(
     contentCodings({
       headers_list: [

@@ -29,7 +29,7 @@ function entry({
   } as unknown as TrafficEntry;
 }
 
-test("an entry has the tabs that have something to show", () => {
+test("an entry has the tabs that have content", () => {
   const cases: readonly [TrafficEntry, boolean, string][] = [
     [entry({}), false, "overview messages timing"],
     [entry({}), true, "overview messages stream timing"],
@@ -61,7 +61,7 @@ test("cookies of all fields in both directions are counted", () => {
   assert.equal(cookieCount({ request, response: null }), 3);
 });
 
-test("a cookie's life is told in words", () => {
+test("the lifetime of a cookie is described in words", () => {
   const now = Date.parse("2026-01-01T00:00:00Z");
   assert.equal(cookieLife(parseSetCookie("a=1"), now), "Session");
   assert.equal(cookieLife(parseSetCookie("a=1; Max-Age=120"), now), "2 min");
@@ -69,7 +69,7 @@ test("a cookie's life is told in words", () => {
   assert.equal(cookieLife(parseSetCookie("a=1; Expires=Fri, 02 Jan 2026 00:00:00 GMT"), now), "1 d");
 });
 
-test("cookies that browsers refuse are named", () => {
+test("cookies that browsers reject are listed as concerns", () => {
   assert.deepEqual(cookieConcerns(parseSetCookie("a=1; Secure; HttpOnly; SameSite=Lax"), true), []);
   assert.match(cookieConcerns(parseSetCookie("a=1; SameSite=None"), true)[0] ?? "", /without Secure/u);
   assert.match(cookieConcerns(parseSetCookie("a=1; Secure"), false)[0] ?? "", /plain HTTP/u);
@@ -78,7 +78,7 @@ test("cookies that browsers refuse are named", () => {
 
 const strong = (url: string) => urlParts(url).flatMap((part) => (part.strong ? [part.text] : []));
 
-test("the host and the names of parameters stand out", () => {
+test("host and parameter names are emphasised", () => {
   assert.deepEqual(strong("https://api.example:8443/v2/orders?expand=items,payment&flag&a=b=c#x"), [
     "api.example:8443",
     "expand=",
@@ -88,7 +88,7 @@ test("the host and the names of parameters stand out", () => {
   assert.deepEqual(strong("tcp://bank.example:443"), ["bank.example:443"]);
 });
 
-test("nothing of an address is lost, whatever it is", () => {
+test("the parts of any URL join to the URL", () => {
   fc.assert(
     fc.property(fc.oneof(fc.webUrl({ withQueryParameters: true, withFragments: true }), fc.string()), (url) => {
       assert.equal(

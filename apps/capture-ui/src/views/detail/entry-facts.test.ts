@@ -6,7 +6,7 @@ import { mayStream, methodColor, statusColor, statusText } from "./entry-facts.t
 const response = (status: number, message: string | null = null) =>
   ({ status_code: status, status_message: message }) as ResponseData;
 
-test("the status is given with its reason, sent or standard", () => {
+test("the status is shown with the received or the standard reason", () => {
   for (const [state, reply, tunnel, text] of [
     ["complete", response(404, "Nope"), false, "404 Nope"],
     ["complete", response(422), false, "422 Unprocessable Content"],
@@ -36,7 +36,7 @@ test("every outcome and every method has a colour", () => {
   }
 });
 
-test("frames are asked for where there may be some", () => {
+test("frames are requested for entries that may have some", () => {
   const entry = (url: string, status: number | null, type: string | null) =>
     ({
       request: { url, path: new URL(url).pathname },

@@ -11,19 +11,19 @@ const failure = (change: Partial<Failure>): Failure => ({
   ...change,
 });
 
-test("a client that refuses our certificate is led to the set-up", () => {
+test("a rejected certificate links to the setup", () => {
   const advice = failureAdvice(failure({ stage: "tls", side: "client", code: "CLIENT_TLS_REJECTED" }));
   assert.equal(advice.link?.to, "/connect");
   assert.match(advice.explanation, /certificate/u);
 });
 
-test("the same stage on the other side has another cause", () => {
+test("the same stage has different explanations per side", () => {
   const advice = failureAdvice(failure({ stage: "tls" }));
   assert.equal(advice.link?.to, "/settings#origin-tls");
   assert.match(advice.explanation, /server's certificate/u);
 });
 
-test("a blocked host leads to the block list, any other rule says its own words", () => {
+test("a blocked host links to the block list; other rules have their own explanation", () => {
   assert.equal(failureAdvice(failure({ stage: "policy", side: "internal", code: "BLOCKED" })).link?.to, "/blocklist");
   assert.match(
     failureAdvice(failure({ stage: "policy", side: "internal", code: "LOOP", message: "A loop" })).explanation,
@@ -31,7 +31,7 @@ test("a blocked host leads to the block list, any other rule says its own words"
   );
 });
 
-test("trouble at the upstream proxy is told apart from trouble at the server", () => {
+test("failures of the upstream proxy are distinguished from those of the server", () => {
   for (const code of ["AUTH", "UNREACHABLE", "TIMEOUT", "DENIED", "CONNECT", "CLOSED", "TLS", "PROTOCOL"]) {
     const advice = failureAdvice(failure({ stage: "proxy-handshake", code: `UPSTREAM_PROXY_${code}` }));
     assert.equal(advice.title, "The upstream proxy failed");
@@ -60,7 +60,7 @@ test("every stage on every side has a title and an explanation", () => {
   }
 });
 
-test("only tunnels have a reason for being unread", () => {
+test("only tunnels have a reason for not being decrypted", () => {
   const over = (http_version: string) => ({ request: { http_version } });
   assert.equal(tunnelReason({ is_passthrough: false, ...over("HTTP/1.1") }), null);
   assert.match(tunnelReason({ is_passthrough: true, ...over("HTTP/1.1") }) ?? "", /without being decoded/u);

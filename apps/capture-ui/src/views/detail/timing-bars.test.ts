@@ -5,7 +5,7 @@ import { missingStages, timingBars } from "./timing-bars.ts";
 
 const none = { blocked: null, dns: null, connect: null, tls: null, send: null, wait: null, receive: null };
 
-test("stages follow each other and fill the width", () => {
+test("stages are consecutive and fill the width", () => {
   const { bars, totalMs } = timingBars({ ...none, dns: 10, connect: 30, wait: 60 });
   assert.equal(totalMs, 100);
   assert.deepEqual(
@@ -18,12 +18,12 @@ test("stages follow each other and fill the width", () => {
   );
 });
 
-test("no time at all is no division by zero", () => {
+test("a total of zero does not divide by zero", () => {
   assert.deepEqual(timingBars(none), { bars: [], totalMs: 0 });
   assert.equal(timingBars({ ...none, wait: 0 }).bars[0]?.width, 0);
 });
 
-test("bars never leave their track", () => {
+test("bars never exceed their track", () => {
   const duration = fc.option(fc.double({ min: -1, max: 1e9, noNaN: true }));
   fc.assert(
     fc.property(
@@ -45,7 +45,7 @@ test("bars never leave their track", () => {
   );
 });
 
-test("a reused connection is named as the reason for absent stages", () => {
+test("a reused connection is given as the reason for missing stages", () => {
   assert.match(missingStages({ ...none, wait: 5 }) ?? "", /reused/u);
   assert.equal(missingStages({ ...none, dns: 1, connect: 1, wait: 5 }), null);
   assert.equal(missingStages(none), null);

@@ -14,7 +14,7 @@ const entry = (change: Partial<TrafficSnapshot>) =>
     ...change,
   }) as TrafficSnapshot;
 
-test("an HTTPS exchange that could be read proves that the client trusts the certificate", () => {
+test("a decrypted HTTPS exchange proves that the client trusts the certificate", () => {
   assert.equal(withEntry(NOTHING_SEEN, entry({})).trust, "done");
   for (const change of [
     { scheme: "http" },
@@ -26,7 +26,7 @@ test("an HTTPS exchange that could be read proves that the client trusts the cer
   }
 });
 
-test("the line to type names the service unless the command finds it by itself", () => {
+test("the command names the service only if it is not at the default address", () => {
   assert.equal(runLine("npx weir", "npm test", "http://127.0.0.1:3001"), "npx weir run -- npm test");
   assert.equal(runLine("weir", "npm test", "http://localhost:3001"), "weir run -- npm test");
   assert.equal(
@@ -35,7 +35,7 @@ test("the line to type names the service unless the command finds it by itself",
   );
 });
 
-test("a refused handshake is a problem until one succeeds", () => {
+test("a rejected handshake is a problem until one succeeds", () => {
   const refused = withEntry(NOTHING_SEEN, entry({ status_code: null, failure_code: "CLIENT_CERTIFICATE_REFUSED" }));
   assert.equal(refused.trust, "problem");
   const later = withEntry(refused, entry({ id: "2" }));
@@ -46,13 +46,13 @@ test("a refused handshake is a problem until one succeeds", () => {
   );
 });
 
-test("the first entry stays the first, but its later states replace it", () => {
+test("the first entry stays first and is updated", () => {
   const pending = withEntry(NOTHING_SEEN, entry({ status_code: null }));
   assert.equal(withEntry(pending, entry({ status_code: 201 })).first?.status_code, 201);
   assert.equal(withEntry(pending, entry({ id: "2" })).first?.id, "1");
 });
 
-test("the instructions of the own platform come first", () => {
+test("instructions for the user's platform come first", () => {
   const offered = ["macos", "windows", "linux-debian", "linux-fedora", "ios", "android"];
   assert.equal(guessPlatform("Mozilla/5.0 (X11; Linux x86_64)", offered), "linux-debian");
   assert.equal(guessPlatform("Mozilla/5.0 (iPhone; CPU iPhone OS 17_0 like Mac OS X)", offered), "ios");
@@ -60,7 +60,7 @@ test("the instructions of the own platform come first", () => {
   assert.equal(guessPlatform("anything", []), null);
 });
 
-test("nothing in a value is run by the shell", () => {
+test("the shell executes nothing in a value", () => {
   const environment = [{ name: "A", value: "it's $(x)" }];
   assert.equal(exportLines(environment, "sh"), String.raw`export A='it'\''s $(x)'`);
   assert.equal(exportLines(environment, "powershell"), "$env:A = 'it''s $(x)'");

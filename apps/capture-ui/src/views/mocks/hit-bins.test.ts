@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hitBins } from "./hit-bins.ts";
 
-test("hits fall into slices, the newest last; what is older than the span is left out", () => {
+test("hits are counted per time slice, newest last; older ones are dropped", () => {
   const nowMs = Date.parse("2026-01-01T00:10:00.000Z");
   const at = (seconds: number, mock_id = "a") => ({
     mock_id,

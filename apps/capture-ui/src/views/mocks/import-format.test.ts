@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { guessFormat, sizeProblem } from "./import-format.ts";
 
-test("documents are told apart by their beginning", () => {
+test("documents are recognized by their beginning", () => {
   const cases: readonly [string, string, string][] = [
     ["api.yaml", "openapi: 3.1.0\n", "openapi"],
     ["api.json", '{"openapi":"3.0.0"}', "openapi"],
@@ -14,7 +14,7 @@ test("documents are told apart by their beginning", () => {
   for (const [name, text, format] of cases) assert.equal(guessFormat(name, text), format, text);
 });
 
-test("a document that is too large is refused with the limit of its format", () => {
+test("a document above its limit is rejected with the limit of its format", () => {
   const mib = 1_048_576;
   const cases: readonly [Parameters<typeof sizeProblem>[0], number, string | undefined][] = [
     ["har", 100 * mib, undefined],

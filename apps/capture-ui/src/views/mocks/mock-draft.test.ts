@@ -36,7 +36,7 @@ const rule: MockRule = {
   device_id: null,
 };
 
-test("a mock goes through its draft unchanged, with every kind of expiration", () => {
+test("a mock converted to a draft and back is unchanged, with every kind of expiration", () => {
   const expirations: readonly MockRule["expiration"][] = [
     null,
     { type: "hit_count", max_hits: 3 },
@@ -54,7 +54,7 @@ test("a mock goes through its draft unchanged, with every kind of expiration", (
   }
 });
 
-test("what is missing is said in a sentence", () => {
+test("missing values are reported in a sentence", () => {
   const draft = draftOfMock(rule);
   const wrong = [
     mockOf(newMock(), { type: "all" }),

@@ -40,7 +40,7 @@ const CONFIGS: readonly MockResponseConfig[] = [
 const bare = (value: unknown): unknown =>
   JSON.parse(JSON.stringify(value, (_, inner: unknown) => (inner === null ? undefined : inner)));
 
-test("every kind of answer goes through its draft unchanged", () => {
+test("every kind of response converted to a draft and back is unchanged", () => {
   for (const config of CONFIGS) {
     const built = configOf(draftOfConfig(config));
     assert.ok(built.ok);
@@ -48,7 +48,7 @@ test("every kind of answer goes through its draft unchanged", () => {
   }
 });
 
-test("what is not whole is said", () => {
+test("incomplete responses are reported", () => {
   const draft = draftOfConfig({ type: "single", response });
   const broken = [{ status: "99" }, { status: "600" }, { delayMs: "soon" }, { source: "file" as const, file: " " }];
   for (const change of broken) {
@@ -63,7 +63,7 @@ test("what is not whole is said", () => {
   assert.ok(configOf({ ...draft, kind: "conditional", responses: [] }).ok);
 });
 
-test("fields about framing and coding are not given again", () => {
+test("fields about framing and coding are not repeated", () => {
   assert.deepEqual(
     mockFields([
       ["Content-Length", "5"],
@@ -87,7 +87,7 @@ const CONDITIONS: readonly MockRequestCondition[] = [
   { type: "body_matches", pattern: "order_id" },
 ];
 
-test("every condition of an answer goes through the lines of the builder unchanged, in groups too", () => {
+test("every response condition passes through the builder unchanged, also in groups", () => {
   for (const condition of CONDITIONS) {
     const grouped: MockRequestCondition = {
       type: "or",
@@ -101,7 +101,7 @@ test("every condition of an answer goes through the lines of the builder unchang
   }
 });
 
-test("what the vocabulary of answers offers can be said of an answer", () => {
+test("all subjects of the vocabulary can be expressed in a response condition", () => {
   for (const [subject, comparisons] of RESPONSE_VOCABULARY.comparisons) {
     const begun = withSubject({ ...newTest("host"), comparison: "there" }, subject, RESPONSE_VOCABULARY);
     assert.ok(comparisons.includes(begun.comparison), subject);
@@ -113,7 +113,7 @@ test("what the vocabulary of answers offers can be said of an answer", () => {
   }
 });
 
-test("what an answer cannot ask is refused, deep inside too", () => {
+test("conditions that a response cannot express are rejected, also nested ones", () => {
   const refused: readonly Condition[] = [
     { type: "all" },
     { type: "header", name: "x-a" },

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { diffOptions, words } from "./diff-options.ts";
 
-test("what may differ comes from the address, and what it does not name has the service's default", () => {
+test("comparison options come from the URL; others have the service's default", () => {
   assert.deepEqual(diffOptions(new URLSearchParams()), { shape: false });
   assert.deepEqual(diffOptions(new URLSearchParams("paths=$.id, $..at,&headers=&shape=1")), {
     ignore_paths: ["$.id", "$..at"],
@@ -11,6 +11,6 @@ test("what may differ comes from the address, and what it does not name has the 
   });
 });
 
-test("a list without words is empty", () => {
+test("a list of blanks is empty", () => {
   for (const text of [null, "", " , ,"]) assert.deepEqual(words(text), []);
 });

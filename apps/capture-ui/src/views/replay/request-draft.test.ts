@@ -15,7 +15,7 @@ const saved: RequestDraft = {
   body: { encoding: "utf8", text: "hello" },
 };
 
-test("a run changes only what differs from what is saved", () => {
+test("sending modifies only what differs from the saved request", () => {
   assert.deepEqual(modificationsOf(saved, saved), {});
   const changed: RequestDraft = {
     ...saved,
@@ -35,7 +35,7 @@ test("a run changes only what differs from what is saved", () => {
   assert.ok(!isSameRequest(saved, changed));
 });
 
-test("what modifications cannot say is saved first", () => {
+test("changes that modifications cannot express are saved first", () => {
   const twice = {
     ...saved,
     headers: headerDrafts([
@@ -47,7 +47,7 @@ test("what modifications cannot say is saved first", () => {
   assert.equal(modificationsOf(saved, { ...saved, body: { encoding: "utf8", text: "base64:AA==" } }), null);
 });
 
-test("a request is written with its encoding, so that text stays text", () => {
+test("a request is stored with its encoding, so that text stays text", () => {
   assert.deepEqual(requestOf({ ...saved, headers: [], body: { encoding: "utf8", text: "base64:AA==" } }), {
     method: "GET",
     url: "https://a.example/x",
@@ -59,14 +59,14 @@ test("a request is written with its encoding, so that text stays text", () => {
   assert.equal(requestOf(newRequest()).body, null);
 });
 
-test("a request that cannot be sent says why; variables may make its address", () => {
+test("an invalid request has a reason; variables may form its URL", () => {
   assert.notEqual(requestProblem(newRequest()), null);
   assert.equal(requestProblem(saved), null);
   assert.equal(requestProblem({ ...saved, url: "{{base}}/x" }), null);
   assert.notEqual(requestProblem({ ...saved, method: "G T" }), null);
 });
 
-test("variables are found once each, those that make their own value not at all", () => {
+test("each variable is found once; generated ones are not listed", () => {
   const draft = {
     ...saved,
     url: "https://{{host}}/{{ id }}",

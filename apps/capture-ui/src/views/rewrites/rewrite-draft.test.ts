@@ -29,7 +29,7 @@ const rule: RewriteRule = {
   updated_at: "2026-01-01T00:00:00.000Z",
 };
 
-test("a rule goes through its draft unchanged", () => {
+test("a rule converted to a draft and back is unchanged", () => {
   const draft = draftOfRule(rule);
   assert.deepEqual(ruleOf(draft, draft.condition), {
     ok: true,
@@ -43,7 +43,7 @@ test("a rule goes through its draft unchanged", () => {
   });
 });
 
-test("what is missing is said, steps by their keys", () => {
+test("missing values are reported, for steps by their key", () => {
   const draft = draftOfRule(rule);
   const step = newAction("set_status");
   const cases = [
@@ -63,7 +63,7 @@ test("what is missing is said, steps by their keys", () => {
   assert.ok(last.problems.has(step.key));
 });
 
-test("a rule from an entry is called after it", () => {
+test("a rule created from an entry is named after it", () => {
   const draft = rewriteFromEntry({ method: "GET", url: "https://a.example/x" });
   assert.equal(draft.name, "Rewrite GET a.example/x");
   assert.equal(draft.condition.type, "and");
@@ -89,12 +89,12 @@ const EACH: readonly RewriteAction[] = [
   { type: "json_merge", patch: null },
 ];
 
-test("every kind of action goes through its draft unchanged", () => {
+test("every kind of action converted to a draft and back is unchanged", () => {
   for (const action of EACH) assert.deepEqual(actionOf(draftOfAction(action)), { ok: true, action });
   assert.deepEqual(new Set(EACH.map((action) => action.type)), new Set(Object.keys(ACTIONS)));
 });
 
-test("what is missing or no number or no JSON is said by its label", () => {
+test("missing values, invalid numbers and invalid JSON are reported with the field's label", () => {
   const cases: readonly [ActionDraft, RegExp][] = [
     [newAction("set_header"), /^Name is missing/u],
     [newAction("set_status", { code: "5O3" }), /^Status: is not a number/u],
@@ -108,11 +108,11 @@ test("what is missing or no number or no JSON is said by its label", () => {
   }
 });
 
-test("another kind keeps the values that have a place in it", () => {
+test("changing the kind keeps the values that still apply", () => {
   const draft = withType(newAction("set_header", { name: "a", value: "b" }), "remove_header");
   assert.deepEqual(draft.values, { name: "a" });
 });
 
-test("every action says in words what it does", () => {
+test("every action has a summary", () => {
   for (const action of EACH) assert.ok(actionWords(action).length > 3, action.type);
 });

@@ -7,7 +7,7 @@ function file(name: string, content: string | Uint8Array, webkitRelativePath = "
   return { name, size: bytes.length, webkitRelativePath, arrayBuffer: async () => bytes.slice().buffer };
 }
 
-test("files of a folder go by their paths in it, and others than .proto are left out", async () => {
+test("files of a folder are sent with their paths; only .proto files are included", async () => {
   assert.deepEqual(
     await readSchemaFiles([
       file("a.proto", "für", "protos/shop/v1/a.proto"),
@@ -26,7 +26,7 @@ test("files of a folder go by their paths in it, and others than .proto are left
   );
 });
 
-test("any other file is a descriptor set, byte for byte", async () => {
+test("any other file is sent unchanged as a descriptor set", async () => {
   const bytes = Uint8Array.from({ length: 20_000 }, (_, at) => at % 256);
   assert.deepEqual(await readSchemaFiles([file("shop.binpb", bytes)]), {
     ok: true,
@@ -34,7 +34,7 @@ test("any other file is a descriptor set, byte for byte", async () => {
   });
 });
 
-test("what cannot be sent is named", async () => {
+test("files that cannot be sent are reported", async () => {
   assert.equal((await readSchemaFiles([])).ok, false);
   assert.equal((await readSchemaFiles([file("a.bin", ""), file("b.bin", "")])).ok, false);
   assert.equal((await readSchemaFiles([{ ...file("a.proto", ""), size: 8_000_000 }])).ok, false);

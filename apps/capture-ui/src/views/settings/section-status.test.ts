@@ -28,7 +28,7 @@ function fields(running: Values, configured: Values = {}) {
 
 const SOCKS = { enable_socks: true, socks_port: 1080, socks_auth_username: null, host: "127.0.0.1", allowed_ips: [] };
 
-test("the SOCKS listener is told as it runs, with what the next start changes", () => {
+test("the status of the SOCKS listener includes changes at the next start", () => {
   const cases: readonly [Values, Values, string, RegExp][] = [
     [{ ...SOCKS, enable_socks: false }, {}, "idle", /^Off/u],
     [{ ...SOCKS, enable_socks: false }, { enable_socks: true }, "waiting", /after a restart/u],
@@ -43,7 +43,7 @@ test("the SOCKS listener is told as it runs, with what the next start changes", 
   }
 });
 
-test("clients get an address that they can reach, and an open one is called so", () => {
+test("the SOCKS address is reachable by clients, and an open listener is marked", () => {
   assert.equal(socksAddress(fields({ ...SOCKS, enable_socks: false }), "10.0.0.5"), null);
   const cases: readonly [Values, string, boolean][] = [
     [{}, "socks5h://127.0.0.1:1080", false],
@@ -66,7 +66,7 @@ const UPSTREAM = {
   "upstream_proxy.no_proxy_hosts": [],
 };
 
-test("the upstream proxy is told as it runs, with what the next start changes", () => {
+test("the status of the upstream proxy includes changes at the next start", () => {
   const off = { ...UPSTREAM, "upstream_proxy.enabled": false };
   const cases: readonly [Values, Values, string, RegExp][] = [
     [off, {}, "idle", /directly/u],
@@ -97,7 +97,7 @@ test("an upstream proxy without host or port has no address", () => {
   );
 });
 
-test("trouble at the upstream proxy is over once a server was reached again", () => {
+test("a failure of the upstream proxy is resolved once a server is reached", () => {
   const entry = (id: string, code: string | null, source = "upstream") => ({
     id,
     source,
@@ -146,14 +146,14 @@ function status(changes: Partial<LogStatus> = {}): LogStatus {
   };
 }
 
-test("the log is written, waits for a restart, is in trouble, or has no file", () => {
+test("the log is written, needs a restart, fails, or has no file", () => {
   assert.deepEqual(logStatus(status()), { tone: "good", text: "Written to /logs/weir.log" });
   assert.match(logStatus(status({ restart_pending: ["rotation"] })).text, /require a restart$/);
   assert.equal(logStatus(status({ problem: "the disk is full" })).tone, "bad");
   assert.equal(logStatus(status({ current_file: null })).tone, "idle");
 });
 
-test("traffic in the log is told with its depth and hosts, and when the level hides it", () => {
+test("logged traffic is described with level and hosts, and whether the log level hides it", () => {
   const debug = status().debug_logging;
   assert.equal(trafficLogText(status()), "full of all hosts, 1,200 events since start");
   assert.match(trafficLogText(status({ debug_logging: { ...debug, host_filter: ["*.a"] } })), /^full of \*\.a,/);
@@ -165,7 +165,7 @@ test("traffic in the log is told with its depth and hosts, and when the level hi
   assert.match(trafficLogText(status({ verbosity: "warn" })), /only level warn/);
 });
 
-test("old files are counted with their size", () => {
+test("archived files are counted with their size", () => {
   assert.equal(archivesText(status()), "none yet");
   const file = { name: "a", path: "/a", size_bytes: 2048, modified: "2026-01-01T00:00:00.000Z" };
   assert.match(archivesText(status({ archived_files: [file, file], archived_count: 2 })), /^2 of at most 7, 4/);
@@ -186,7 +186,7 @@ const mirror: MirrorStatus = {
   writing: true,
 };
 
-test("the mirror says whether it writes, what, and where", () => {
+test("the status of the mirror names hosts and directory", () => {
   const cases: readonly (readonly [change: Partial<MirrorStatus>, tone: string, text: string])[] = [
     [{ enabled: false, writing: false }, "idle", "Off: no files are written"],
     [{ writing: false }, "bad", "On, but files are being dropped"],
@@ -222,7 +222,7 @@ const autoSave: AutoSaveStatus = {
   cycles_missed: 0,
 };
 
-test("auto save says whether the clock makes snapshots, and what a restart changes", () => {
+test("the status of auto-save includes changes at the next start", () => {
   const cases: readonly (readonly [change: Partial<AutoSaveStatus>, tone: string, text: RegExp])[] = [
     [{}, "idle", /^Off: snapshots are saved only on request$/u],
     [{ enabled: true, overridden_by: { enabled: "flag" } }, "idle", /^Off: snapshots are saved only on request$/u],
@@ -244,7 +244,7 @@ test("auto save says whether the clock makes snapshots, and what a restart chang
   }
 });
 
-test("the newest snapshot is told with its size", () => {
+test("the newest snapshot is described with its size", () => {
   assert.equal(lastSnapshotText(autoSave), "none since start");
   const saved = {
     ...autoSave,

@@ -58,7 +58,7 @@ test("every setting is in exactly one group, has a control that fits its schema,
   for (const field of fields) assert.match(settingLabel(field.name), /^[A-Z]/u);
 });
 
-test("a default goes through its control and comes back unchanged", () => {
+test("a default converted by its control and back is unchanged", () => {
   for (const field of fields) {
     const control = settingControl(field);
     const parsed = fromDraft(control, toDraft(control, field.value));
@@ -66,7 +66,7 @@ test("a default goes through its control and comes back unchanged", () => {
   }
 });
 
-test("the rotation of the log is a mode, and a size where the mode is one", () => {
+test("log rotation is a mode or a size", () => {
   const control = { kind: "rotation" } as const;
   for (const value of [{ mode: "never" }, { mode: "daily" }, { mode: "size", size_mb: 50 }]) {
     assert.deepEqual(fromDraft(control, toDraft(control, value)), { ok: true, value });
@@ -77,14 +77,14 @@ test("the rotation of the log is a mode, and a size where the mode is one", () =
   assert.equal(valueText({ mode: "size", size_mb: 50 }), "size:50");
 });
 
-test("a draft that cannot be a value is refused with the reason", () => {
+test("an invalid draft is rejected with the reason", () => {
   const port = { kind: "number", minimum: 1, maximum: 65_535, optional: false } as const;
   for (const draft of ["", "0", "65536", "8o80", "1.5", "1e99"]) assert.equal(fromDraft(port, draft).ok, false, draft);
   assert.deepEqual(fromDraft(port, " 8,080 "), { ok: true, value: 8080 });
   assert.deepEqual(fromDraft({ ...port, optional: true }, ""), { ok: true, value: null });
 });
 
-test("a list drops blank and repeated lines", () => {
+test("blank and repeated lines of a list are dropped", () => {
   assert.deepEqual(fromDraft({ kind: "list", maxItems: 3 }, " a.example \n\n*.b\na.example\n"), {
     ok: true,
     value: ["a.example", "*.b"],
@@ -92,14 +92,14 @@ test("a list drops blank and repeated lines", () => {
   assert.equal(fromDraft({ kind: "list", maxItems: 1 }, "a\nb").ok, false);
 });
 
-test("dotted names become nested objects, together with their neighbours", () => {
+test("dotted names become nested objects", () => {
   assert.deepEqual(patchOf({ verbose: true, "upstream_proxy.host": "p", "upstream_proxy.port": 1 }), {
     verbose: true,
     upstream_proxy: { host: "p", port: 1 },
   });
 });
 
-test("values are told in a few words", () => {
+test("values have short summaries", () => {
   assert.deepEqual([true, false, null, [], ["a"], ["a", "b"], 5].map(valueText), [
     "on",
     "off",

@@ -12,7 +12,7 @@ const frame = (change: Partial<Parameters<typeof frameLine>[0]>) => ({
   ...change,
 });
 
-test("a frame is one line, whatever it holds", () => {
+test("any frame is summarized in one line", () => {
   assert.equal(frameLine(frame({ text: " a\n  b\tc " })), "a b c");
   assert.equal(frameLine(frame({ base64: Buffer.from([0, 255, 16]).toString("base64") })), "00 ff 10");
   assert.equal(frameLine(frame({ base64: Buffer.alloc(1000, 1).toString("base64") })).split(" ").length, 24);
@@ -26,7 +26,7 @@ test("a frame is one line, whatever it holds", () => {
   );
 });
 
-test("a message of gRPC is its JSON, its fields by number, its trailers or why it cannot be read", () => {
+test("a gRPC message is shown as JSON, fields by number, trailers, or the reason why it cannot be decoded", () => {
   const field = (number: number, type: "string" | "nested", value: unknown) => ({
     number,
     wire_type: 2,
@@ -50,7 +50,7 @@ test("a message of gRPC is its JSON, its fields by number, its trailers or why i
   assert.equal(frameLine(frame({ type: "message", base64, decodedLine: undefined })), "0a 01 61");
 });
 
-test("an event is called by its type, anything else by what it is", () => {
+test("an event is labelled by its type, other frames by their kind", () => {
   assert.equal(frameKind(frame({ attributes: { event: "tick" } })), "tick");
   assert.equal(frameKind(frame({})), "message");
   assert.equal(frameKind(frame({ size: 0, attributes: { comment: "x" } })), "comment");
@@ -58,7 +58,7 @@ test("an event is called by its type, anything else by what it is", () => {
   assert.equal(isIncomplete(frame({ attributes: { incomplete: "true" } })), true);
 });
 
-test("time counts from the stream's begin", () => {
+test("times are relative to the start of the stream", () => {
   const begin = "2026-01-01T00:00:00.000Z";
   assert.equal(sinceStart("2026-01-01T00:00:01.250Z", begin), "+1.250");
   assert.equal(sinceStart("2026-01-01T01:00:00.000Z", begin), "+3600");

@@ -23,7 +23,7 @@ function source(length: number) {
   return { rows, state };
 }
 
-test("what is in view is fetched once, and no more pages are held than are allowed", async () => {
+test("pages in view are fetched once, and the number of held pages is limited", async () => {
   const { rows, state } = source(100_000);
   rows.refresh();
   await nextTurn();
@@ -43,7 +43,7 @@ test("what is in view is fetched once, and no more pages are held than are allow
   assert.equal(state.asked.length, before);
 });
 
-test("a list that grows fetches its last page only", async () => {
+test("a growing list fetches only its last page", async () => {
   const { rows, state } = source(25);
   rows.refresh();
   await nextTurn();
@@ -59,7 +59,7 @@ test("a list that grows fetches its last page only", async () => {
   assert.deepEqual([rows.total, rows.row(26)], [27, 26]);
 });
 
-test("a list that grows by more than a page, from nothing too, is known as far as it goes", async () => {
+test("a list that grows by more than a page, also from empty, has its full length", async () => {
   const { rows, state } = source(0);
   rows.refresh();
   await nextTurn();
@@ -82,7 +82,7 @@ test("after a refresh the old rows stay until the new ones are there", async () 
   assert.equal(rows.row(3), 6);
 });
 
-test("a refresh during a fetch is not forgotten", async () => {
+test("a refresh during a fetch is applied afterwards", async () => {
   const { rows, state } = source(10);
   rows.refresh();
   await nextTurn();
@@ -93,7 +93,7 @@ test("a refresh during a fetch is not forgotten", async () => {
   assert.equal(rows.row(1), 3);
 });
 
-test("a page that left the view while it was fetched is fetched anew after a refresh", async () => {
+test("a page that left the view during its fetch is fetched again after a refresh", async () => {
   const { rows, state } = source(40);
   rows.refresh();
   await nextTurn();
@@ -107,7 +107,7 @@ test("a page that left the view while it was fetched is fetched anew after a ref
   assert.deepEqual([rows.row(1), rows.row(11)], [3, 33]);
 });
 
-test("rows that lack a part are shown until the whole ones are there, and never in the place of whole ones", async () => {
+test("incomplete rows are shown until complete ones are loaded, and never replace complete ones", async () => {
   let finish = Promise.withResolvers<undefined>();
   const rows = new PagedRows<string>(async (_offset, _limit, _signal, showEarly) => {
     showEarly({ rows: ["part"], total: 1 });
@@ -125,7 +125,7 @@ test("rows that lack a part are shown until the whole ones are there, and never 
   rows.close();
 });
 
-test("a failure is told, the rows stay, redrawing asks for nothing, and the next success takes it back", async () => {
+test("a failure is reported until the next success; rows stay, and rendering requests nothing", async () => {
   const { rows, state } = source(10);
   let changes = 0;
   rows.subscribe(() => (changes += 1));
@@ -146,7 +146,7 @@ test("a failure is told, the rows stay, redrawing asks for nothing, and the next
   assert.equal(rows.snapshot(), changes);
 });
 
-test("a closed list says nothing more", async () => {
+test("a closed list does not notify", async () => {
   const { rows } = source(10);
   let changes = 0;
   rows.subscribe(() => (changes += 1));

@@ -11,11 +11,11 @@ import {
   ruleSentence,
 } from "./ws-rule-draft.ts";
 
-test("an empty form is a rule that pauses everything, and has a name", () => {
+test("an empty form is a named rule that pauses everything", () => {
   assert.deepEqual(ruleOf(NEW_RULE), { name: "Pause messages", match: {}, action: { type: "pause" } });
 });
 
-test("what is filled in is what is asked", () => {
+test("filled fields become the condition", () => {
   const draft = { ...NEW_RULE, name: " mine ", host: " a.test ", url: "/chat", direction: "send" as const, text: "x" };
   assert.deepEqual(ruleOf({ ...draft, action: "replace", replacement: "y" }), {
     name: "mine",
@@ -29,7 +29,7 @@ test("what is filled in is what is asked", () => {
   assert.equal(ruleOf({ ...draft, name: "", action: "drop" }).name, "Drop sent messages of a.test");
 });
 
-test("a rule is a sentence", () => {
+test("a rule has a summary", () => {
   assert.equal(ruleSentence({ match: {}, action: { type: "drop" } }), "every message: drop");
   assert.equal(
     ruleSentence({ match: { direction: "receive", text: "a+" }, action: { type: "replace", replacement: "b" } }),
@@ -47,7 +47,7 @@ const said = (text: string | null, type = "text") => ({
   is_final: true,
 });
 
-test("a rule of a message asks for its connection's address, its direction and its text", () => {
+test("a rule created from a message matches its URL, direction and text", () => {
   const draft = draftOfMessage(stream, said('{"price": "5 $"}\nend'), "drop");
   assert.deepEqual(ruleOf(draft), {
     name: "Drop sent messages of a.test",
@@ -62,19 +62,19 @@ test("a rule of a message asks for its connection's address, its direction and i
   assert.match('{"price": "5 $"}\nend', new RegExp(draft.text, "u"));
 });
 
-test("a replacement begins with the text that is replaced, in which a dollar sign stands for itself", () => {
+test("a replacement starts as the replaced text, with dollar signs escaped", () => {
   assert.equal(draftOfMessage(stream, said("5 $&"), "replace").replacement, "5 $$&");
   assert.equal(draftOfMessage(stream, said("5 $&"), "pause").replacement, "");
 });
 
-test("of a long text, or of one that is not all there, the rule asks for the beginning", () => {
+test("for long or truncated text the rule matches the beginning", () => {
   assert.equal(draftOfMessage(stream, said("é".repeat(300)), "pause").text, `^${"é".repeat(200)}`);
   assert.equal(draftOfMessage(stream, { ...said("cut"), size: 70_000 }, "pause").text, "^cut");
   assert.equal(draftOfMessage(stream, { ...said("part"), is_final: false }, "pause").text, "^part");
   assert.equal(draftOfMessage({ ...stream, url: `ws://a/${"x".repeat(2000)}` }, said(""), "pause").url, "");
 });
 
-test("bytes have no text to ask for or to replace, and control frames are not decided on", () => {
+test("binary messages have no text to match or replace, and control frames have no rules", () => {
   assert.equal(draftOfMessage(stream, said(null, "binary"), "drop").text, "");
   const kinds = { kind: "websocket", type: "text", text: "a" } as const;
   assert.deepEqual(actionsFor(kinds), ["pause", "replace", "drop", "delay"]);
@@ -83,7 +83,7 @@ test("bytes have no text to ask for or to replace, and control frames are not de
   assert.deepEqual(actionsFor({ ...kinds, kind: "sse", type: "event" }), []);
 });
 
-test("a rule that is changed keeps what its form does not show", () => {
+test("editing a rule keeps properties that the form does not show", () => {
   const rule: WsRule = {
     id: "1",
     name: "Prices",

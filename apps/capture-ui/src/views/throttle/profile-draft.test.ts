@@ -17,12 +17,12 @@ const profile: ThrottleProfile = {
   device_id: null,
 };
 
-test("a profile goes through its draft unchanged", () => {
+test("a profile converted to a draft and back is unchanged", () => {
   const { delay_ms: _same, device_id: _reserved, ...body } = profile;
   assert.deepEqual(profileOf(draftOfProfile(profile)), { ok: true, body });
 });
 
-test("what is no number is said by its name", () => {
+test("an invalid number is reported with its name", () => {
   const result = profileOf({ ...draftOfProfile(profile), latencyMs: "soon" });
   assert.deepEqual(result, { ok: false, message: "Latency is not a number" });
   assert.ok(!profileOf({ ...draftOfProfile(profile), downloadKbps: "-1" }).ok);
@@ -47,7 +47,7 @@ test("rates are short, in bytes and in bits", () => {
   ]);
 });
 
-test("a line is said in the units in which browsers list it", () => {
+test("a profile is summarized in the units that browsers use", () => {
   assert.equal(
     formatProfile({ ...profile, download_bps: 50_000, upload_bps: 0 }),
     "400 kbit/s down, 100 ± 20 ms, 3 % dropped",
@@ -57,13 +57,13 @@ test("a line is said in the units in which browsers list it", () => {
   assert.equal(formatProfile({ ...none, packet_loss_percent: 100 }), "all requests dropped");
 });
 
-test("a profile is a preset when it has its values, not only its name", () => {
+test("a profile equals a preset by its values, not by its name", () => {
   assert.ok(sameLine(profile, { ...profile, hosts: [] }));
   assert.ok(!sameLine(profile, { ...profile, download_bps: 400_000 }));
   assert.ok(!sameLine(profile, { ...profile, name: "Custom" }));
 });
 
-test("the dial stands at the closest speed, and at its end for no limit", () => {
+test("the dial shows the closest speed, and its end for no limit", () => {
   for (const [index, speed] of DIAL_KBPS.entries()) assert.equal(dialStep(speed), index);
   assert.equal(DIAL_KBPS[dialStep(420)], 500);
   assert.equal(dialStep(Number.NaN), DIAL_KBPS.length - 1);

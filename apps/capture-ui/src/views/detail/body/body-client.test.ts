@@ -45,21 +45,21 @@ async function opened(body: string) {
   return { worker, client, failures };
 }
 
-test("answers reach the call that asked", async () => {
+test("replies resolve their calls", async () => {
   const { client } = await opened('{"a":1}');
   const [rows, text] = await Promise.all([client.call("openTree", []), client.call("text", ["raw"])]);
   assert.equal(rows, 2);
   assert.equal(text, '{"a":1}');
 });
 
-test("a call that takes too long ends the worker and refuses everything that waits", async () => {
+test("a call that times out terminates the worker and rejects pending calls", async () => {
   const { client, worker } = await opened('{"a":1}');
   const query = { text: "(a+)+$", regex: true, matchCase: false };
   await assert.rejects(client.call("search", ["raw", query], 5), CallTimeout);
   assert.equal(worker.ended, true);
 });
 
-test("a worker that breaks refuses what waits and says so", async () => {
+test("a failing worker rejects pending calls and reports the failure", async () => {
   const { client, worker, failures } = await opened("[]");
   const call = client.call("search", ["raw", { text: "x", regex: false, matchCase: false }]);
   worker.onerror?.({ message: "" } as ErrorEvent);
@@ -68,7 +68,7 @@ test("a worker that breaks refuses what waits and says so", async () => {
   assert.deepEqual(failures, ["The viewer stopped working"]);
 });
 
-test("closing refuses calls that wait", async () => {
+test("closing rejects pending calls", async () => {
   const { client, worker } = await opened("[]");
   const call = client.call("search", ["raw", { text: "x", regex: false, matchCase: false }]);
   client.close();

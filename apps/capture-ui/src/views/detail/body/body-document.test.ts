@@ -37,7 +37,7 @@ async function open(body: Uint8Array<ArrayBuffer>, contentType: string | null, f
   return { document, last, reports };
 }
 
-test("a JSON body is laid out and can be read row by row", async () => {
+test("a JSON body is formatted and read by rows", async () => {
   const { document, last } = await open(encode('{"a":[1,2]}'), "application/json");
   assert.deepEqual([last.kind, last.done, last.error, last.problem], ["json", true, null, null]);
   assert.deepEqual(
@@ -47,7 +47,7 @@ test("a JSON body is laid out and can be read row by row", async () => {
   assert.equal(document.raw.text(100), '{"a":[1,2]}');
 });
 
-test("a large body is asked for in two ranges, and its beginning is shown before the rest has come", async () => {
+test("a large body is fetched in two ranges, and its beginning is shown before the rest has loaded", async () => {
   const body = encode(`[${'{"id":1,"text":"abc"},'.repeat(100_000)}0]`);
   const { asked, fetchBody } = serve(body);
   const { last, reports } = await open(body, "application/json", fetchBody);
@@ -59,7 +59,7 @@ test("a large body is asked for in two ranges, and its beginning is shown before
   assert.equal(last.totalBytes, body.length);
 });
 
-test("a binary body is not fetched beyond its beginning until someone asks", async () => {
+test("a binary body is fetched beyond its beginning only on request", async () => {
   const body = new Uint8Array(400_000);
   const { asked, fetchBody } = serve(body);
   const { document, last } = await open(body, "application/octet-stream", fetchBody);
@@ -71,7 +71,7 @@ test("a binary body is not fetched beyond its beginning until someone asks", asy
   assert.equal(document.raw.bytes.length, body.length);
 });
 
-test("all of a body is there however early someone asks for the rest", async () => {
+test("a body is loaded completely, however early the rest is requested", async () => {
   const body = new Uint8Array(400_000);
   const { asked, fetchBody } = serve(body);
   const document = new BodyDocument(
@@ -92,13 +92,13 @@ test("a text in another charset is fetched again, converted", async () => {
   assert.match(asked[1] ?? "", /charset=utf-8/u);
 });
 
-test("HTML, CSS and scripts get a layout; plain text has none", async () => {
+test("HTML, CSS and scripts are formatted; plain text is not", async () => {
   assert.ok((await open(encode("<ul><li>1</li></ul>"), "text/html")).document.pretty);
   assert.ok((await open(encode("a{b:c}"), "text/css")).document.pretty);
   assert.equal((await open(encode("plain"), "text/plain")).document.pretty, null);
 });
 
-test("a refused body gives the service's reason", async () => {
+test("a rejected body request reports the service's reason", async () => {
   const refuse: typeof fetch = () =>
     Promise.resolve(Response.json({ error: "The body cannot be decoded as gzip", code: "BAD" }, { status: 400 }));
   const { last } = await open(encode(""), null, refuse);
@@ -106,7 +106,7 @@ test("a refused body gives the service's reason", async () => {
   assert.equal(last.done, true);
 });
 
-test("a connection that breaks in the middle keeps what has come and says what happened", async () => {
+test("after a broken connection the received part is kept and the failure reported", async () => {
   const body = encode(`[${"1,".repeat(300_000)}1]`);
   const { fetchBody } = serve(body);
   let calls = 0;
@@ -117,14 +117,14 @@ test("a connection that breaks in the middle keeps what has come and says what h
   assert.ok((document.pretty?.rows ?? 0) > 1000);
 });
 
-test("a service that ignores ranges still gives the whole body", async () => {
+test("a service that ignores ranges still yields the whole body", async () => {
   const whole: typeof fetch = () => Promise.resolve(new Response('{"a":1}'));
   const { last, document } = await open(encode(""), "application/json", whole);
   assert.equal(last.done, true);
   assert.equal(document.pretty?.rows, 3);
 });
 
-test("a closed document reports nothing more", async () => {
+test("a closed document sends no more progress", async () => {
   const reports: BodyProgress[] = [];
   const never: typeof fetch = (_, init) =>
     new Promise((_resolve, reject) => {
@@ -137,7 +137,7 @@ test("a closed document reports nothing more", async () => {
   assert.deepEqual(reports, []);
 });
 
-test("wrapping lays all rows out anew, also those that come later", async () => {
+test("wrapping splits all rows again, also later ones", async () => {
   const { document, reports } = await open(encode('[{"id":1},{"id":2}]'), "application/json");
   document.wrapAt(8);
   const last = reports.at(-1);
@@ -146,7 +146,7 @@ test("wrapping lays all rows out anew, also those that come later", async () => 
   assert.equal(reports.at(-1), last);
 });
 
-test("a body whose coding is damaged says so, with what could be decoded or with nothing", async () => {
+test("a damaged content coding is reported, with or without decoded bytes", async () => {
   const some: typeof fetch = () => Promise.resolve(new Response('{"a":', { headers: { "x-body-partial": "true" } }));
   const first = await open(encode(""), "application/json", some);
   assert.deepEqual([first.last.isBroken, first.last.loadedBytes, first.last.error], [true, 5, null]);

@@ -5,7 +5,7 @@ import { KIND_VIEWS, detectBody, needsConversion } from "./body-format.ts";
 
 const bytes = (text: string) => Uint8Array.from(text, (letter) => letter.charCodeAt(0));
 
-test("the kind follows the declared type, and the bytes where they prove otherwise", () => {
+test("the kind follows the declared type, unless the bytes contradict it", () => {
   for (const [type, body, kind] of [
     ["application/json; charset=utf-8", '{"a":1}', "json"],
     ["application/problem+json", "{}", "json"],
@@ -46,7 +46,7 @@ test("the kind follows the declared type, and the bytes where they prove otherwi
   }
 });
 
-test("text in a declared UTF-16 needs no byte order mark", () => {
+test("text declared as UTF-16 needs no byte order mark", () => {
   const utf16 = (text: string) => new Uint8Array(Buffer.from(text, "utf16le"));
   for (const [type, body, kind] of [
     ["text/plain; charset=utf-16le", utf16("hello é 日本"), "text"],
@@ -67,7 +67,7 @@ test("text in a declared UTF-16 needs no byte order mark", () => {
   }
 });
 
-test("no bytes and no type make detection fail, and every kind but empty has a view", () => {
+test("detection never fails, and every kind except empty has a view", () => {
   fc.assert(
     fc.property(fc.option(fc.string()), fc.uint8Array({ maxLength: 64 }), (type, prefix) => {
       const { kind } = detectBody(type, prefix);
@@ -76,7 +76,7 @@ test("no bytes and no type make detection fail, and every kind but empty has a v
   );
 });
 
-test("a text is converted where its charset is not UTF-8", () => {
+test("a text is converted if its charset is not UTF-8", () => {
   assert.equal(needsConversion("text/plain; charset=UTF-8", bytes("x")), false);
   assert.equal(needsConversion("text/plain", bytes("x")), false);
   assert.equal(needsConversion("text/plain; charset=shift_jis", bytes("x")), true);

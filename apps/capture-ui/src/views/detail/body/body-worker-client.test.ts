@@ -21,7 +21,7 @@ async function client(body: string, contentType = "application/json") {
   };
 }
 
-test("the tree of a body is opened, walked and read by node", async () => {
+test("nodes of the tree are expanded and read", async () => {
   const call = await client('{"a":[{"b":"x"}]}');
   assert.equal(await call("openTree"), 3);
   assert.equal(await call("collapseTree"), 2);
@@ -31,7 +31,7 @@ test("the tree of a body is opened, walked and read by node", async () => {
   assert.equal(await call("nodeValue", 1), '[{"b":"x"}]');
 });
 
-test("tables, text, search and wrapping answer for the same body", async () => {
+test("tables, text, search and wrapping work on the same body", async () => {
   const call = await client('[{"id":1},{"id":2}]');
   assert.deepEqual(await call("tables"), [{ node: 0, path: "$", count: 2 }]);
   assert.deepEqual(await call("openTable", 0), { columns: ["id"], rows: 2 });
@@ -46,7 +46,7 @@ test("tables, text, search and wrapping answer for the same body", async () => {
   });
 });
 
-test("rows are handed out while a large body is still laid out, and its text only when it is whole", async () => {
+test("rows are available while a large body is formatted; its text only afterwards", async () => {
   const body = `[${'{"id":1,"text":"abc"},'.repeat(40_000)}0]`;
   const responses: WorkerResponse[] = [];
   const ask = (name: BodyCallName, ...parameters: unknown[]): void =>
@@ -74,7 +74,7 @@ test("rows are handed out while a large body is still laid out, and its text onl
   assert.equal(text.value, body);
 });
 
-test("parts of a multipart body come with a preview, and their bytes can be had", async () => {
+test("parts of a multipart body have a preview and can be downloaded", async () => {
   const type = "multipart/form-data; boundary=b";
   const call = await client('--b\r\nContent-Disposition: form-data; name="n"\r\n\r\nhello\r\n--b--', type);
   const { parts } = (await call("parts", type)) as {
@@ -88,7 +88,7 @@ test("parts of a multipart body come with a preview, and their bytes can be had"
   assert.equal(new TextDecoder().decode(bytes as Uint8Array), "hello");
 });
 
-test("a call that fails answers with the reason, and the next one still works", async () => {
+test("a failed call is rejected with the reason, and the next call works", async () => {
   const call = await client("not json");
   await assert.rejects(call("openTree"), /Not valid JSON/u);
   assert.equal(await call("text", "raw"), "not json");

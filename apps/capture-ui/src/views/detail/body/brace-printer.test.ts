@@ -37,7 +37,7 @@ test("minified JavaScript gets a line for each statement", () => {
   );
 });
 
-test("what belongs to a block stays on its line", () => {
+test("a statement that continues after a block stays on its line", () => {
   assert.equal(printBraces("if(a){b()}else{c()}", "javascript"), "if(a) {\n  b()\n} else {\n  c()\n}");
   assert.equal(
     printBraces("(function(){a()})();x={b:{}}.b", "javascript"),
@@ -45,14 +45,14 @@ test("what belongs to a block stays on its line", () => {
   );
 });
 
-test("strings, templates, patterns and comments are not torn apart", () => {
+test("strings, templates, patterns and comments are not broken", () => {
   for (const piece of ['"a;{b}"', "'it\\'s;'", "`x;{${y}}`", "/[;{/]+;\\//g", "/* ; { */"]) {
     assert.ok(printBraces(`x=${piece};y()`, "javascript").includes(piece), piece);
   }
   assert.ok(printBraces("a=b/c;d=e/f;", "javascript").includes("a=b/c;\nd=e/f;"));
 });
 
-test("no letter is lost, whatever the text is", () => {
+test("printing preserves all characters except white space", () => {
   const part = fc.constantFrom(
     "{",
     "}",

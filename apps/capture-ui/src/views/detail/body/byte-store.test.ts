@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ByteStore, NumberList } from "./byte-store.ts";
 
-test("bytes come back in the order in which they were appended, across growth", () => {
+test("bytes are read in the order in which they were appended, also after growth", () => {
   const store = new ByteStore(1_000_000);
   const chunk = Uint8Array.from({ length: 50_000 }, (_, index) => index % 251);
   store.append(chunk);
@@ -13,7 +13,7 @@ test("bytes come back in the order in which they were appended, across growth", 
   assert.equal(store.full, false);
 });
 
-test("a store at its limit keeps the beginning and says that something is missing", () => {
+test("a store at its limit keeps the beginning and reports dropped bytes", () => {
   const store = new ByteStore(4);
   store.append(Uint8Array.of(1, 2, 3));
   store.append(Uint8Array.of(4, 5, 6));
@@ -23,14 +23,14 @@ test("a store at its limit keeps the beginning and says that something is missin
   assert.equal(store.length, 4);
 });
 
-test("a view outside the store is cut to what is there", () => {
+test("a view is limited to the stored bytes", () => {
   const store = new ByteStore(10);
   store.append(Uint8Array.of(1, 2));
   assert.deepEqual([...store.view(1, 99)], [2]);
   assert.deepEqual([...store.view(5, 9)], []);
 });
 
-test("the floor of a value in an ascending list is found at, between and outside the numbers", () => {
+test("the floor of a value is found at, between and outside the numbers", () => {
   const list = new NumberList();
   for (let index = 0; index < 3000; index++) list.push(index * 10);
   for (const [value, expected] of [

@@ -14,7 +14,7 @@ function print(input: string | Uint8Array, pieceBytes = 1 << 20) {
   return { text: Buffer.concat(parts).toString("utf8"), problem: printer.problem };
 }
 
-test("any JSON value is laid out as JSON.stringify would, however it was cut on the way", () => {
+test("JSON in any chunks is formatted as JSON.stringify would", () => {
   fc.assert(
     fc.property(fc.jsonValue(), fc.integer({ min: 1, max: 7 }), (value, piece) => {
       const { text, problem } = print(JSON.stringify(value), piece);
@@ -24,22 +24,22 @@ test("any JSON value is laid out as JSON.stringify would, however it was cut on 
   );
 });
 
-test("numbers, escapes and repeated keys are not touched", () => {
+test("numbers, escapes and repeated keys are unchanged", () => {
   const source = String.raw`{"a":1.0,"a":12345678901234567890,"b":"\u00e9\/","c":1E+2}`;
   assert.equal(print(source).text.replaceAll(/\n\s*/gu, "").replaceAll(": ", ":"), source);
 });
 
-test("layout of the input does not show in the output", () => {
+test("white space of the input does not affect the output", () => {
   assert.equal(print('\ufeff { "a" :\t[ ]\r\n, "b":{ } } ').text, '{\n  "a": [],\n  "b": {}\n}');
 });
 
-test("values one after another are printed one after another", () => {
+test("a sequence of values is printed as a sequence", () => {
   const { text, problem } = print('{"a":1}\n{"a":2}\n3\n');
   assert.equal(text, '{\n  "a": 1\n}\n{\n  "a": 2\n}\n3');
   assert.equal(problem, null);
 });
 
-test("the first place that is not JSON is named", () => {
+test("the position of the first invalid byte is reported", () => {
   for (const [source, offset] of [
     ['{"a":1', 6],
     ['{"a" 1}', 5],
@@ -60,7 +60,7 @@ test("the first place that is not JSON is named", () => {
   }
 });
 
-test("what the printer accepts, JSON.parse accepts, and the other way round", () => {
+test("the printer accepts exactly what JSON.parse accepts", () => {
   const piece = fc.constantFrom("{", "}", "[", "]", ",", ":", '"a"', "1", "-0.5", "true", "nul", " ", "01");
   fc.assert(
     fc.property(fc.array(piece, { minLength: 1, maxLength: 8 }), (pieces) => {
@@ -82,13 +82,13 @@ test("what the printer accepts, JSON.parse accepts, and the other way round", ()
   );
 });
 
-test("brackets nested without end cost memory in proportion to the input", () => {
+test("memory for nested brackets is proportional to the input", () => {
   const { text, problem } = print("[".repeat(200_000));
   assert.ok(text.length < 400_000 * 2, `${text.length}`);
   assert.equal(problem?.message, "Unterminated object or array");
 });
 
-test("twenty megabytes are laid out in a second or two at most", () => {
+test("twenty megabytes are formatted within two seconds", () => {
   const row = '{"id":123,"name":"a name","tags":["x","y"],"nested":{"ok":true,"none":null}},';
   const source = encoder.encode(`[${row.repeat(Math.floor(20_000_000 / row.length))}1]`);
   const started = performance.now();

@@ -19,7 +19,7 @@ test("columns are the keys of the rows in order of first appearance; absent memb
   );
 });
 
-test("a window of rows keeps its positions", () => {
+test("a window of rows has the positions of the whole table", () => {
   const table = new JsonTable(parse(Array.from({ length: 50 }, (_, id) => ({ id }))), 0);
   assert.deepEqual(
     table.rows(48, 99).map((row) => [row.position, row.cells[0]?.text]),
@@ -30,7 +30,7 @@ test("a window of rows keeps its positions", () => {
   );
 });
 
-test("the largest array of objects comes first, wherever it lies", () => {
+test("the largest array of objects comes first, at any depth", () => {
   const tree = parse({ meta: [{ a: 1 }], data: { items: [{ id: 1 }, { id: 2 }] }, ids: [1, 2, 3] });
   assert.deepEqual(
     tableCandidates(tree).map(({ path, count }) => [path, count]),
@@ -42,7 +42,7 @@ test("the largest array of objects comes first, wherever it lies", () => {
   assert.deepEqual(tableCandidates(parse(["text"])), []);
 });
 
-test("a row with thousands of keys does not make thousands of columns", () => {
+test("the number of columns is limited", () => {
   const wide = Object.fromEntries(Array.from({ length: 5000 }, (_, index) => [`k${index}`, index]));
   assert.equal(new JsonTable(parse([wide]), 0).columns.length, 60);
 });

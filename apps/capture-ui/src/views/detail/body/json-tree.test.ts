@@ -19,7 +19,7 @@ function rebuild(tree: JsonTree, node = 0): unknown {
   }
 }
 
-test("the tree of any JSON value holds that value", () => {
+test("the tree of a JSON value contains that value", () => {
   fc.assert(
     fc.property(fc.jsonValue(), fc.boolean(), (value, spaced) => {
       const source = JSON.stringify(value, null, spaced ? 2 : 0);
@@ -28,7 +28,7 @@ test("the tree of any JSON value holds that value", () => {
   );
 });
 
-test("members, sizes and paths are known without decoding the whole", () => {
+test("members, sizes and paths are available without decoding the text", () => {
   const tree = parse('{"a":[10,{"odd key":"x\\ny"}],"b":{}}');
   const [list, empty] = tree.children(0);
   assert.ok(list !== undefined && empty !== undefined);
@@ -44,20 +44,20 @@ test("members, sizes and paths are known without decoding the whole", () => {
   assert.equal(tree.path(0), "$");
 });
 
-test("several values in a row become the items of one array", () => {
+test("several values in sequence become the items of one array", () => {
   const tree = parse('{"a":1}\n{"a":2}\n');
   assert.equal(tree.kind(0), "array");
   assert.equal(tree.count(0), 2);
   assert.deepEqual(rebuild(tree), [{ a: 1 }, { a: 2 }]);
 });
 
-test("text that is not JSON is refused with the place", () => {
+test("invalid JSON is rejected with the position", () => {
   for (const source of ["", "{", "[1,]", '{"a"}', "[1 2", "tru", '"open', "{a:1}", "[1}", "[01]", '["\n"]', "1 ]"]) {
     assert.throws(() => parse(source), JsonTreeError, source);
   }
 });
 
-test("a key named like a prototype is only a key", () => {
+test("a key named like a prototype member is an ordinary key", () => {
   const tree = parse('{"__proto__":{"x":1},"constructor":2}');
   assert.deepEqual(
     tree.children(0).map((child) => tree.key(child)),
@@ -72,7 +72,7 @@ test("hundreds of thousands of nested brackets neither overflow the stack nor st
   assert.equal(tree.next(0), depth);
 });
 
-test("a long string is shown cut without being decoded whole", () => {
+test("a long string is truncated without being decoded completely", () => {
   const tree = parse(`["${"y".repeat(100_000)}"]`);
   assert.equal(tree.text(1, 101).length, 100);
 });

@@ -12,7 +12,7 @@ test("nested elements are indented; an element with only text stays on one line"
   );
 });
 
-test("HTML keeps lines of text together and the content of pre and script as it is", () => {
+test("HTML keeps lines of text together and the content of pre and script unchanged", () => {
   assert.equal(
     printMarkup("<!doctype html><body><p>Hello <b>you</b>, there</p><br><pre> a\n  b</pre><img src=x></body>", "html"),
     [
@@ -28,13 +28,13 @@ test("HTML keeps lines of text together and the content of pre and script as it 
   assert.match(printMarkup("<script>if (a<b) { x('</p>') }</script>", "html"), /if \(a<b\) \{ x\('<\/p>'\) \}/u);
 });
 
-test("comments and CDATA are kept whole", () => {
+test("comments and CDATA are unchanged", () => {
   const printed = printMarkup("<a><!-- <b> --><![CDATA[<c>]]></a>", "xml");
   assert.ok(printed.includes("<!-- <b> -->"));
   assert.ok(printed.includes("<![CDATA[<c>]]>"));
 });
 
-test("no letter is lost, whatever the text is", () => {
+test("printing preserves all characters except white space", () => {
   const part = fc.constantFrom(
     "<a>",
     "</a>",
@@ -63,11 +63,11 @@ test("no letter is lost, whatever the text is", () => {
   );
 });
 
-test("tags opened without end do not fill memory", () => {
+test("unclosed tags do not exhaust memory", () => {
   assert.ok(printMarkup("<a>".repeat(50_000), "xml").length < 50_000 * 90);
 });
 
-test("quotes that never end do not stall", () => {
+test("unterminated quotes do not stall the printer", () => {
   const started = performance.now();
   printMarkup(`<a b="${"x'".repeat(20_000)}`, "html");
   assert.ok(performance.now() - started < 3000);

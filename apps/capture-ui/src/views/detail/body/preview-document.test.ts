@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { previewDocument } from "./preview-document.ts";
 
-test("the policy stands before anything captured, and forbids scripts, connections and forms", () => {
+test("the policy precedes captured content, and forbids scripts, connections and forms", () => {
   const page = previewDocument(
     '<!DOCTYPE html><html><head><script>alert(1)</script><meta http-equiv="refresh" content="0;url=http://x.example/">',
   );
@@ -13,7 +13,7 @@ test("the policy stands before anything captured, and forbids scripts, connectio
   assert.doesNotMatch(page.slice(0, page.indexOf("</head>")), /script-src|connect-src|https?:/u);
 });
 
-test("a page keeps the mode its doctype asks for, and nothing captured slips in before the policy", () => {
+test("a page keeps the mode of its doctype, and no captured content precedes the policy", () => {
   assert.match(
     previewDocument("<!doctype html><p>x"),
     /^<!doctype html><html><head><meta http-equiv="Content-Security-Policy"/u,

@@ -18,7 +18,7 @@ function rowsOf(text: string, width: number, pieces = 1) {
   }));
 }
 
-test("each line is a row with its number, whatever the line break", () => {
+test("each line is a numbered row, with any kind of line break", () => {
   assert.deepEqual(rowsOf("a\r\nb\n\nc", 80), [
     { text: "a", line: 1, continued: false },
     { text: "b", line: 2, continued: false },
@@ -27,7 +27,7 @@ test("each line is a row with its number, whatever the line break", () => {
   ]);
 });
 
-test("a long line takes several rows under one number", () => {
+test("a long line takes several rows with one line number", () => {
   assert.deepEqual(rowsOf("abcdefghijkl", 8), [
     { text: "abcdefgh", line: 1, continued: false },
     { text: "ijkl", line: 1, continued: true },
@@ -41,7 +41,7 @@ test("a row never ends inside a character", () => {
   assert.equal(rows.map((row) => row.text).join(""), "😀".repeat(50));
 });
 
-test("bytes that are no text still end up in rows of bounded width", () => {
+test("bytes that are not text are split into rows of limited width", () => {
   const bytes = new Uint8Array(10_000).fill(0x80);
   const index = new RowIndex(100);
   index.push(bytes);
@@ -52,7 +52,7 @@ test("an empty text is one empty row", () => {
   assert.deepEqual(rowsOf("", 80), [{ text: "", line: 1, continued: false }]);
 });
 
-test("the rows of any text, however it was cut on the way, put together give the text", () => {
+test("the rows of a text in any chunks join to the text", () => {
   fc.assert(
     fc.property(
       fc.string({ unit: "grapheme" }),

@@ -7,7 +7,7 @@ import type { TokenLanguage } from "./row-tokens.ts";
 const tones = (text: string, language: TokenLanguage, inString = false) =>
   rowTokens(text, language, inString).map(({ text: piece, tone }) => `${tone}:${piece}`);
 
-test("keys, strings, numbers and words of JSON are told apart", () => {
+test("JSON keys, strings, numbers and literals have different tones", () => {
   assert.deepEqual(tones('  "a\\"b": ["x", -1.5e3, null]', "json"), [
     "plain:  ",
     'key:"a\\"b"',
@@ -22,11 +22,11 @@ test("keys, strings, numbers and words of JSON are told apart", () => {
   ]);
 });
 
-test("a row that begins inside a string goes on as one", () => {
+test("a row that begins inside a string continues the string", () => {
   assert.deepEqual(tones('rest of it", 1', "json", true), ['string:rest of it"', "plain:, ", "number:1"]);
 });
 
-test("tags, attributes and values of markup are told apart", () => {
+test("tags, attributes and values of markup have different tones", () => {
   assert.deepEqual(tones('<a href="x">t</a>', "markup"), [
     "key:<a",
     "plain: ",
@@ -40,7 +40,7 @@ test("tags, attributes and values of markup are told apart", () => {
   ]);
 });
 
-test("no letter is lost in any language, and marks do not change the text", () => {
+test("tokens and marks preserve the text in every language", () => {
   const language = fc.constantFrom(
     "json" as const,
     "markup" as const,
@@ -82,7 +82,7 @@ test("no letter is lost in any language, and marks do not change the text", () =
   );
 });
 
-test("a row of thousands of quotes is cut quickly", () => {
+test("a row of thousands of quotes is tokenized quickly", () => {
   const started = performance.now();
   for (const language of ["json", "markup", "script", "style"] as const) {
     rowTokens(`${'"\\'.repeat(5000)}<<<<`, language);

@@ -5,7 +5,7 @@ import { searchBytes } from "./text-search.ts";
 
 const encoder = new TextEncoder();
 
-test("rows of a growing text are there as soon as it arrived", () => {
+test("rows of a growing text are available immediately", () => {
   const layer = new TextLayer(1000, false);
   layer.append(encoder.encode("one\ntw"));
   assert.equal(layer.rows, 2);
@@ -19,7 +19,7 @@ test("rows of a growing text are there as soon as it arrived", () => {
   );
 });
 
-test("wrapping cuts long lines, and a row that begins inside a JSON string says so", () => {
+test("wrapping splits long lines, and marks rows that begin inside a JSON string", () => {
   const layer = new TextLayer(1000, true);
   layer.append(encoder.encode('["abcdefghijklmnop"]'));
   layer.wrapAt(10);
@@ -34,7 +34,7 @@ test("wrapping cuts long lines, and a row that begins inside a JSON string says 
   assert.equal(layer.rows, 1);
 });
 
-test("matches are placed in rows and columns of characters", () => {
+test("matches are converted to rows and columns of characters", () => {
   const layer = new TextLayer(1000, false);
   layer.append(encoder.encode("é needle\nsecond needle"));
   const matches = layer.locate(searchBytes(layer.bytes, { text: "needle", regex: false, matchCase: true }));
@@ -44,7 +44,7 @@ test("matches are placed in rows and columns of characters", () => {
   ]);
 });
 
-test("a text over its limit is cut and says so; a whole string is given only while it is small", () => {
+test("a text above its limit is truncated and marked; only a small text is returned as one string", () => {
   const layer = new TextLayer(8, false);
   layer.append(encoder.encode("123456789"));
   assert.equal(layer.cut, true);
@@ -59,7 +59,7 @@ const statesOf = (text: string, piece = text.length) => {
   return { bytes, states };
 };
 
-test("each byte knows whether it continues a string", () => {
+test("for each byte it is known whether it is inside a string", () => {
   const text = String.raw`{"a\"b":1}`;
   const { bytes, states } = statesOf(text, 3);
   const inside = Array.from(text)
@@ -68,13 +68,13 @@ test("each byte knows whether it continues a string", () => {
   assert.equal(inside, "..xxxxx...");
 });
 
-test("a string of megabytes is known far from its beginning", () => {
+test("a string is recognized megabytes after its beginning", () => {
   const { bytes, states } = statesOf(`["${"y".repeat(1_000_000)}",1]`, 70_001);
   assert.equal(states.insideAt(bytes, 900_000), true);
   assert.equal(states.insideAt(bytes, 1_000_005), false);
 });
 
-test("a line break ends a string, so that one bad line does not colour the rest", () => {
+test("a line break ends a string, so that an invalid line does not affect the rest", () => {
   const { bytes, states } = statesOf('"open\nnext');
   assert.equal(states.insideAt(bytes, 4), true);
   assert.equal(states.insideAt(bytes, 7), false);

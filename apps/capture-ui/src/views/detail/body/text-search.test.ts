@@ -10,27 +10,27 @@ const find = (text: string, needle: string, options: { regex?: boolean; matchCas
   return { found: matches.map(({ start, end }) => Buffer.from(bytes.subarray(start, end)).toString()), matches, more };
 };
 
-test("text is found without regard to case unless asked", () => {
+test("search ignores case unless case sensitivity is requested", () => {
   assert.deepEqual(find("Order order ORDER", "order").found, ["Order", "order", "ORDER"]);
   assert.deepEqual(find("Order order", "order", { matchCase: true }).found, ["order"]);
 });
 
-test("characters of patterns are only characters unless a pattern was asked for", () => {
+test("pattern characters are literal unless a pattern is requested", () => {
   assert.deepEqual(find("a.b axb $x [y] a-b/c", "a.b").found, ["a.b"]);
   assert.deepEqual(find("a.b axb", "a.b", { regex: true }).found, ["a.b", "axb"]);
   for (const odd of ["(", "[", "\\", "a-b", "/", "{1", "|", "^", "$"]) assert.doesNotThrow(() => find("x", odd), odd);
 });
 
-test("an invalid pattern is refused with a reason", () => {
+test("an invalid pattern is rejected with a reason", () => {
   assert.throws(() => find("x", "(", { regex: true }), SyntaxError);
 });
 
-test("empty matches do not count", () => {
+test("empty matches are ignored", () => {
   assert.deepEqual(find("bab", "a*", { regex: true }).found, ["a"]);
   assert.deepEqual(find("bab", "").found, []);
 });
 
-test("offsets are bytes, whatever characters come before", () => {
+test("offsets of matches are in bytes", () => {
   fc.assert(
     fc.property(fc.string({ unit: "grapheme" }), (before) => {
       const { matches } = find(`${before}<needle>`, "<needle>");
@@ -39,7 +39,7 @@ test("offsets are bytes, whatever characters come before", () => {
   );
 });
 
-test("matches in a long text without line breaks are found once each, also at the edges of windows", () => {
+test("each match in a long line is found once, also at window edges", () => {
   const text = "x".repeat(1_048_573) + "needle" + "y".repeat(1_500_000) + "needle";
   assert.deepEqual(find(text, "needle").found, ["needle", "needle"]);
   const every = `${"é".repeat(99)}needle`.repeat(12_000);

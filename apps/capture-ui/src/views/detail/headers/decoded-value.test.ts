@@ -7,7 +7,7 @@ const now = Date.parse("2026-01-01T00:00:00Z");
 const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
 const token = (payload: object) => `${part({ alg: "HS256", typ: "JWT" })}.${part(payload)}.c2ln`;
 
-test("a bearer token says when it ends and shows its claims with times in words", () => {
+test("a bearer token shows its expiry, and its claims with readable times", () => {
   const decoded = decodeValue("Authorization", `Bearer ${token({ sub: "42", exp: now / 1000 + 660 })}`, now);
   assert.equal(decoded?.mark, "JWT, expires in 11 min");
   assert.deepEqual(
@@ -17,7 +17,7 @@ test("a bearer token says when it ends and shows its claims with times in words"
   assert.match(decoded?.details.find(([name]) => name === "exp")?.[1] ?? "", /2026-01-01 00:11:00 UTC/u);
 });
 
-test("a token that has ended, or has not begun, is a warning", () => {
+test("a token that has expired or is not valid yet is a warning", () => {
   assert.equal(
     decodeValue("authorization", `Bearer ${token({ exp: now / 1000 - 7200 })}`, now)?.mark,
     "JWT, expired 2 h ago",
@@ -37,14 +37,14 @@ test("Basic credentials are shown as user name and password", () => {
   ]);
 });
 
-test("cookies are counted, and a Set-Cookie says how long it lives", () => {
+test("cookies are counted, and Set-Cookie shows its lifetime", () => {
   assert.equal(decodeValue("cookie", "a=1; b=2", now)?.mark, "2 cookies");
   assert.equal(decodeValue("set-cookie", "sid=x; Max-Age=3600; HttpOnly", now)?.mark, "sid: expires in 1 h");
   assert.equal(decodeValue("set-cookie", "sid=; Max-Age=0", now)?.tone, "warning");
   assert.equal(decodeValue("set-cookie", "sid=x; Path=/", now)?.mark, "sid: Session cookie");
 });
 
-test("no value makes decoding fail", () => {
+test("decoding never throws", () => {
   const name = fc.constantFrom("authorization", "cookie", "set-cookie", "x-other");
   const value = fc.oneof(
     fc.string(),
@@ -54,6 +54,6 @@ test("no value makes decoding fail", () => {
   fc.assert(fc.property(name, value, (field, text) => void decodeValue(field, text, now)));
 });
 
-test("lengths of time are in their largest unit", () => {
+test("durations use their largest unit", () => {
   assert.deepEqual([5000, 60_000, 7_200_000, 86_400_000 * 40, 3e12].map(span), ["5 s", "1 min", "2 h", "40 d", "95 y"]);
 });

@@ -10,7 +10,7 @@ const headers: [string, string][] = [
   ["Content-Security-Policy", "default-src 'none'"],
 ];
 
-test("order, case and duplicates stay as they were sent", () => {
+test("order, case and duplicates are preserved", () => {
   const lines = headerLines(headers);
   assert.deepEqual(
     lines.map(({ position, name, value, occurrences }) => [position, name, value, occurrences]),
@@ -25,7 +25,7 @@ test("order, case and duplicates stay as they were sent", () => {
   assert.equal(headersAsText(headers).split("\n")[3], "x-tag: 2");
 });
 
-test("a search looks at names and values", () => {
+test("search covers names and values", () => {
   assert.deepEqual(
     headerLines(headers, "EXAMPLE").map((line) => line.name),
     ["Host"],
@@ -36,7 +36,7 @@ test("a search looks at names and values", () => {
   );
 });
 
-test("octets that are UTF-8 are read as that beside what they are, and found in both readings", () => {
+test("UTF-8 values are shown in both decodings, and found by either", () => {
   const octets = (text: string): string => Buffer.from(text).toString("latin1");
   const named: [string, string][] = [
     ["X-City", octets("grün")],
@@ -56,7 +56,7 @@ test("octets that are UTF-8 are read as that beside what they are, and found in 
   assert.equal(headersAsText(named).split("\n")[0], "X-City: gr\xc3\xbcn");
 });
 
-test("each field is in exactly one group, and groups keep the order of the wire", () => {
+test("each field is in exactly one group, and groups keep the wire order", () => {
   const groups = groupHeaders(headerLines(headers));
   assert.deepEqual(
     groups.map(({ title, lines }) => [title, lines.map((line) => line.name)]),
@@ -69,7 +69,7 @@ test("each field is in exactly one group, and groups keep the order of the wire"
   );
 });
 
-test("values of one name are found whatever its case", () => {
+test("values are found by name in any case", () => {
   assert.deepEqual(headerValues(headers, "x-tag"), ["1", "2"]);
   assert.deepEqual(headerValues(headers, "cookie"), []);
 });

@@ -12,7 +12,7 @@ import {
   typeLabel,
 } from "./cell-text.ts";
 
-test("types are short, and pictures say their format", () => {
+test("types are short, and images show their format", () => {
   assert.equal(typeLabel(fakeRow(1, { resource_type: "document" })), "html");
   assert.equal(typeLabel(fakeRow(1, { resource_type: "image", response_content_type: "image/webp" })), "webp");
   assert.equal(typeLabel(fakeRow(1, { resource_type: "image", response_content_type: "image/svg+xml" })), "svg");
@@ -23,7 +23,7 @@ test("types are short, and pictures say their format", () => {
 const tunnel = { is_passthrough: true, resource_type: "tunnel", method: "CONNECT", path: "/" } as const;
 const socks = { ...tunnel, http_version: "SOCKS5" };
 
-test("channels say what is spoken in them", () => {
+test("channels show their protocol", () => {
   const cases: readonly [Parameters<typeof fakeRow>[1], type: string, protocol: string][] = [
     [tunnel, "tunnel", "CONNECT"],
     [socks, "socks", "SOCKS5"],
@@ -41,7 +41,7 @@ test("channels say what is spoken in them", () => {
   }
 });
 
-test("a tunnel is named by its port, since it has no path", () => {
+test("a tunnel shows its port, since it has no path", () => {
   assert.equal(tunnelPort(fakeRow(1)), null);
   assert.equal(tunnelPort(fakeRow(1, { ...tunnel, url: "https://a.example/" })), "port 443");
   assert.equal(tunnelPort(fakeRow(1, { ...tunnel, url: "tcp://a.example:8443/" })), "port 8443");
@@ -50,7 +50,7 @@ test("a tunnel is named by its port, since it has no path", () => {
   assert.equal(rowSentence(fakeRow(1, { ...tunnel, url: "tcp://a.example:22/" })), "tunnel to a.example, port 22, 200");
 });
 
-test("a host is shown with its port where the scheme has another one by itself", () => {
+test("a host is shown with a non-default port", () => {
   const cases: readonly [url: string, suffix: string][] = [
     ["https://a.example/x", ""],
     ["https://a.example:443/x", ""],
@@ -66,14 +66,14 @@ test("a host is shown with its port where the scheme has another one by itself",
   assert.equal(rowSentence(row), "GET localhost:8080/x, 200");
 });
 
-test("a channel is open from its first answer to its end", () => {
+test("a channel is open from its response to its end", () => {
   assert.equal(isOpen(fakeRow(1, { resource_type: "websocket", state: "pending", status_code: 101 })), true);
   assert.equal(isOpen(fakeRow(1, { resource_type: "websocket", state: "pending", status_code: null })), false);
   assert.equal(isOpen(fakeRow(1, { resource_type: "websocket", state: "complete", status_code: 101 })), false);
   assert.equal(isOpen(fakeRow(1, { state: "pending" })), false);
 });
 
-test("failures come before everything else", () => {
+test("failures determine the colour before everything else", () => {
   assert.equal(statusTone({ state: "failed", status_code: 200 }), "failed");
   assert.equal(statusTone({ state: "closed", status_code: 200 }), "ok");
   assert.equal(statusTone({ state: "pending", status_code: null }), "waiting");
@@ -86,7 +86,7 @@ test("failures come before everything else", () => {
   assert.equal(barTone(fakeRow(1)), "data");
 });
 
-test("a row is said in one sentence", () => {
+test("a row is described in one sentence", () => {
   assert.equal(rowSentence(fakeRow(7)), "GET a.example/7, 200");
   assert.equal(
     rowSentence(fakeRow(7, { state: "failed", status_code: null, failure_code: "UPSTREAM_REFUSED" })),

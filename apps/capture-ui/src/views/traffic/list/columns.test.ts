@@ -29,18 +29,18 @@ test("a wide list shows the default columns in order", () => {
   ]);
 });
 
-test("a narrow list gives up the least important columns first, and the path last", () => {
+test("a narrow list hides the least important columns first, and the path last", () => {
   assert.deepEqual(ids(visibleColumns(DEFAULT_LAYOUT, 680)), ["time", "method", "status", "host", "path", "duration"]);
   assert.deepEqual(ids(visibleColumns(DEFAULT_LAYOUT, 420)), ["method", "status", "host", "path"]);
   assert.deepEqual(ids(visibleColumns(DEFAULT_LAYOUT, 0)), ["path"]);
 });
 
-test("the time and the size give way before hosts and paths become hard to read", () => {
+test("time and size are hidden before hosts and paths become too narrow", () => {
   assert.ok(!ids(visibleColumns(DEFAULT_LAYOUT, 600)).includes("time"));
   assert.deepEqual(ids(visibleColumns(DEFAULT_LAYOUT, 600)), ["method", "status", "host", "path", "duration"]);
 });
 
-test("what is shown always fits", () => {
+test("visible columns always fit", () => {
   for (let room = 200; room < 2000; room += 37) {
     const shown = visibleColumns(DEFAULT_LAYOUT, room);
     const least = shown.reduce(
@@ -51,14 +51,14 @@ test("what is shown always fits", () => {
   }
 });
 
-test("one column always takes the room that is left", () => {
+test("one column always takes the remaining width", () => {
   const template = gridTemplate(DEFAULT_LAYOUT, visibleColumns(DEFAULT_LAYOUT, 1400));
   assert.match(template, /1\.6fr/u);
   const fixed = resizeColumn(resizeColumn(DEFAULT_LAYOUT, "host", 200), "path", 300);
   assert.match(gridTemplate(fixed, visibleColumns(fixed, 1400)), /minmax\(130px, 1fr\)$/u);
 });
 
-test("columns move, hide, come back and keep sensible widths", () => {
+test("columns move, hide and reappear with valid widths", () => {
   assert.deepEqual(moveColumn(DEFAULT_LAYOUT, "path", "seq").order.slice(0, 2), ["path", "seq"]);
   assert.equal(moveColumn(DEFAULT_LAYOUT, "seq", null).order.at(-1), "seq");
   const hidden = toggleColumn(DEFAULT_LAYOUT, "size");
@@ -76,7 +76,7 @@ test("the last column cannot be hidden", () => {
   assert.ok(layout.hidden.length < COLUMNS.length);
 });
 
-test("whatever was stored becomes a layout with every column once", () => {
+test("any stored value becomes a layout with every column once", () => {
   for (const stored of [
     undefined,
     null,

@@ -11,7 +11,7 @@ import {
   withoutIds,
 } from "./selection.ts";
 
-test("a click chooses one, Ctrl adds and takes away, Shift keeps the anchor", () => {
+test("a click selects one row, Ctrl toggles, Shift keeps the anchor", () => {
   const one = selectOne("a");
   const two = toggleOne(one, "c");
   assert.deepEqual([...two.ids], ["a", "c"]);
@@ -23,14 +23,14 @@ test("a click chooses one, Ctrl adds and takes away, Shift keeps the anchor", ()
   assert.equal(selectRange(NOTHING_SELECTED, "x", ["x"]).anchor, "x");
 });
 
-test("what was deleted is no longer chosen", () => {
+test("deleted rows are no longer selected", () => {
   const left = withoutIds(selectRange(selectOne("a"), "c", ["a", "b", "c"]), ["c", "a"]);
   assert.deepEqual([...left.ids], ["b"]);
   assert.equal(left.active, null);
   assert.equal(left.anchor, null);
 });
 
-test("choosing holds the rows until nothing is chosen, an entry is closed, or new rows are asked for", () => {
+test("selecting holds the rows until the selection is cleared, an entry is closed, or new rows are requested", () => {
   const one = toggleOne(NOTHING_SELECTED, "a");
   const two = toggleOne(one, "b");
   assert.deepEqual([NOTHING_SELECTED.isHolding, one.isHolding, two.isHolding], [false, true, true]);
@@ -43,7 +43,7 @@ test("choosing holds the rows until nothing is chosen, an entry is closed, or ne
   assert.deepEqual(releaseHold(two), { ...two, isHolding: false });
 });
 
-test("a menu chooses its row without holding the rows beyond it, and leaves a choice as it was", () => {
+test("a menu selects its row without holding rows afterwards, and keeps a selection that contains it", () => {
   const one = selectOne("a");
   assert.equal(selectForMenu(one, "a"), one);
   assert.deepEqual(selectForMenu(one, "b"), releaseHold(selectOne("b")));

@@ -118,13 +118,13 @@ async function listOf(
 const seqs = (list: TrafficList, from: number, to: number) =>
   Array.from({ length: to - from + 1 }, (_, index) => list.rowAt(from + index)?.seq);
 
-test("the first window is the newest rows", async () => {
+test("the first window has the newest rows", async () => {
   const { list } = await listOf(new TestService(1000));
   assert.equal(list.length, 1000);
   assert.deepEqual(seqs(list, 0, 2), [1000, 999, 998]);
 });
 
-test("while the service still counts, the list is asked for again, and what is found is no news on top", async () => {
+test("while the count is incomplete the list is refetched, and older rows found are not new", async () => {
   const service = new TestService(1000);
   service.counted = 300;
   const { list, clock } = await listOf(service, { ...NEWEST, q: "status:200" });
@@ -147,7 +147,7 @@ test("while the service still counts, the list is asked for again, and what is f
   assert.equal(service.calls.length, calls, "nothing more is asked once everything is counted");
 });
 
-test("additions appear on top at the next flush, not one by one", async () => {
+test("additions appear on top together at the next flush", async () => {
   const service = new TestService(5);
   const { list, clock } = await listOf(service);
   let changes = 0;
@@ -160,7 +160,7 @@ test("additions appear on top at the next flush, not one by one", async () => {
   assert.equal(list.length, 55);
 });
 
-test("while the reader is away from the top, no row moves and additions are counted", async () => {
+test("away from the top no row moves, and additions are counted", async () => {
   const service = new TestService(500);
   const { list, clock } = await listOf(service);
   list.setFollowing(false);
@@ -177,7 +177,7 @@ test("while the reader is away from the top, no row moves and additions are coun
   assert.equal(list.rowAt(0)?.seq, 507);
 });
 
-test("a window that is asked for while additions are hidden is the right one", async () => {
+test("a window requested while additions are hidden is aligned", async () => {
   const service = new TestService(3000);
   const { list, clock } = await listOf(service);
   list.setFollowing(false);
@@ -197,7 +197,7 @@ test("changes arrive in place", async () => {
   assert.equal(service.calls.length, 1);
 });
 
-test("an addition that was already fetched is not there twice", async () => {
+test("an addition that was already fetched is not duplicated", async () => {
   const service = new TestService(5);
   const clock = new TestClock();
   const list = new TrafficList(service.source, clock);
@@ -210,7 +210,7 @@ test("an addition that was already fetched is not there twice", async () => {
   assert.deepEqual(seqs(list, 0, 1), [6, 5]);
 });
 
-test("deleted rows close up, and the oldest ones that the quota takes shorten the list at its end", async () => {
+test("rows below deleted ones move up, and rows removed by the quota shorten the list", async () => {
   const service = new TestService(400);
   const { list, clock } = await listOf(service);
   list.apply([service.remove("id-399"), service.add(), service.remove("id-1")]);
@@ -244,7 +244,7 @@ test("a filtered list is fetched again after events, at most once a second", asy
   assert.ok(service.calls.length <= 5, String(service.calls.length));
 });
 
-test("a filtered list keeps its rows in place while the reader is away from the top", async () => {
+test("a filtered list keeps its rows in place away from the top", async () => {
   const service = new TestService(0);
   for (let count = 0; count < 600; count += 1) service.add({ status_code: 500 });
   const { list, clock } = await listOf(service, { ...NEWEST, q: "status:500" });
@@ -261,7 +261,7 @@ test("a filtered list keeps its rows in place while the reader is away from the 
   assert.equal(list.length, 609);
 });
 
-test("the rows of the list before stay until the new one is here, and a late answer of the old one is thrown away", async () => {
+test("the previous rows stay until the new list has loaded, and late responses of the old list are ignored", async () => {
   const service = new TestService(10);
   const { list, clock } = await listOf(service);
   service.held = [];
@@ -275,7 +275,7 @@ test("the rows of the list before stay until the new one is here, and a late ans
   assert.equal(list.loaded, true);
 });
 
-test("scrolling fast asks for few windows, and for the position scrolled to last", async () => {
+test("fast scrolling requests few windows, and the last position", async () => {
   const service = new TestService(100_000);
   const { list, clock } = await listOf(service);
   service.calls = [];
@@ -288,7 +288,7 @@ test("scrolling fast asks for few windows, and for the position scrolled to last
   assert.equal(list.rowAt(90_010)?.seq, 9990);
 });
 
-test("a failure is told, and the next success forgets it", async () => {
+test("a failure is reported until the next success", async () => {
   const service = new TestService(5);
   service.failure = new Error("down");
   const { list, clock } = await listOf(service);
@@ -311,7 +311,7 @@ test("ids between two places include rows that are not loaded", async () => {
   assert.equal((await list.idsBetween(0, 4999, 100)).length, 100);
 });
 
-test("rows whose events were missed come in with the resync, few or many", async () => {
+test("a resync adds rows whose events were missed, few or many", async () => {
   for (const missed of [3, 450]) {
     const service = new TestService(300);
     const { list, clock } = await listOf(service);
@@ -350,7 +350,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ kind: fc.constant("follow" as const), on: fc.boolean() }),
 );
 
-test("after any history the list is what the service has", async () => {
+test("after any sequence of events the list equals the service's", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 60 }), fc.integer({ min: 0, max: 900 }), async (steps, count) => {
       const service = new TestService(count);

@@ -13,7 +13,7 @@ import {
 
 const NONE = { blocked: null, dns: null, connect: null, tls: null, send: null, wait: null, receive: null };
 
-test("stages fill the bar in order, and absent ones take no room", () => {
+test("stages fill the bar in order, and absent ones have no width", () => {
   const parts = segments({ ...NONE, dns: 10, wait: 30 });
   assert.deepEqual(parts, [
     { stage: "dns" satisfies Stage, start: 0, width: 0.25 },
@@ -21,12 +21,12 @@ test("stages fill the bar in order, and absent ones take no room", () => {
   ]);
 });
 
-test("without timings the bar is one piece, and negative times are none", () => {
+test("without timings the bar is one segment, and negative times count as zero", () => {
   assert.deepEqual(segments(NONE), [{ stage: "wait", start: 0, width: 1 }]);
   assert.deepEqual(segments({ ...NONE, send: -5, receive: 5 }), [{ stage: "receive", start: 0, width: 1 }]);
 });
 
-test("longer exchanges have longer bars, none longer than the cell", () => {
+test("longer exchanges have longer bars, up to the width of the cell", () => {
   assert.ok(durationLength(10) < durationLength(100));
   assert.equal(durationLength(null), 0.06);
   assert.equal(durationLength(1e9), 1);
@@ -45,7 +45,7 @@ test("the axis covers all exchanges and has round ticks", () => {
   assert.equal(axisOf([{ startMs: Number.NaN, durationMs: 1 }], 6), undefined);
 });
 
-test("steps are 1, 2 or 5 times a power of ten and never too many", () => {
+test("steps are 1, 2 or 5 times a power of ten, and ticks are limited", () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 10_000_000 }), fc.integer({ min: 1, max: 12 }), (span, most) => {
       const step = tickStep(span, most);
@@ -55,7 +55,7 @@ test("steps are 1, 2 or 5 times a power of ten and never too many", () => {
   );
 });
 
-test("bars stay on the axis and can always be seen", () => {
+test("bars stay on the axis and are always visible", () => {
   fc.assert(
     fc.property(fc.integer({ min: -5000, max: 9000 }), fc.integer({ min: -10, max: 9000 }), (start, duration) => {
       const { left, width } = barOnAxis({ startMs: 0, spanMs: 4000, ticksMs: [] }, start, duration, 0.004);
@@ -64,7 +64,7 @@ test("bars stay on the axis and can always be seen", () => {
   );
 });
 
-test("A tick at the very end has no label, for half of it would be cut off", () => {
+test("a tick at the end has no label, since it would be clipped", () => {
   const ticksMs = [0, 10, 20, 30];
   const labelled = (spanMs: number) => ticksMs.filter((tick) => hasRoomForLabel({ startMs: 0, spanMs, ticksMs }, tick));
   assert.deepEqual(labelled(31), [0, 10, 20]);

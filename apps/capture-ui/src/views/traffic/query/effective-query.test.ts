@@ -22,11 +22,11 @@ const parses = (q: string): void => {
   assert.ok(result.ok, result.ok ? "" : `${q}: ${result.error.message}`);
 };
 
-test("nothing chosen is the empty query", () => {
+test("without filters the query is empty", () => {
   assert.equal(effectiveQuery(NOTHING), "");
 });
 
-test("a text alone stays as it is written", () => {
+test("a text without other filters is unchanged", () => {
   assert.equal(effectiveQuery({ ...NOTHING, q: " host:a OR host:b " }), "host:a OR host:b");
 });
 
@@ -35,27 +35,27 @@ test("types are alternatives, and errors narrow them", () => {
   assert.equal(effectiveQuery({ ...NOTHING, pills: ["js", "errors"] }), "type:script (status:>=400 OR state:failed)");
 });
 
-test("errors stand first, where no narrow row cuts them off", () => {
+test("the pill for errors comes first, so that narrow rows show it", () => {
   assert.equal(PILLS[0].id, "errors");
 });
 
-test("an OR in the text does not swallow the other choices", () => {
+test("an OR in the text does not absorb the other filters", () => {
   assert.equal(effectiveQuery({ ...NOTHING, q: "host:a OR host:b", pills: ["js"] }), "(host:a OR host:b) type:script");
 });
 
-test("whatever is chosen, the result is a query", () => {
+test("any combination of filters is a valid query", () => {
   const range = { fromMs: 1_795_000_000_000, toMs: 1_795_000_001_000 };
   for (const pill of PILLS) {
     parses(effectiveQuery({ q: "host:x", pills: [pill.id], range, hosts: ["*.a.example", ".b.example", "c"] }));
   }
 });
 
-test("counts can leave out what they must not depend on", () => {
+test("counts can omit filters", () => {
   const parts: QueryParts = { q: "x", pills: ["js"], range: { fromMs: 0, toMs: 1 }, hosts: [] };
   assert.equal(effectiveQuery(parts, { pills: true, range: true }), "x");
 });
 
-test("a node of the tree becomes terms that find its entries", () => {
+test("a tree node becomes terms that match its entries", () => {
   const table: readonly (readonly [name: string, path: string | null, expected: string])[] = [
     ["example.com", null, "host:=example.com"],
     ["example.com:8443", "/a b", 'host:=example.com port:8443 path:="/a b"'],
@@ -75,7 +75,7 @@ test("a node of the tree becomes terms that find its entries", () => {
   }
 });
 
-test("any value can be written so that it is read back as a whole", () => {
+test("any value is quoted so that it parses as one value", () => {
   fc.assert(
     fc.property(fc.string({ minLength: 1 }), (value) => {
       const result = parseQuery(`path:=${queryValue(value)}`);
@@ -87,27 +87,27 @@ test("any value can be written so that it is read back as a whole", () => {
   );
 });
 
-test("host patterns become terms about the host", () => {
+test("host patterns become host terms", () => {
   assert.equal(hostTerm("API.example"), "host:=api.example");
   assert.equal(hostTerm("*.example"), "host:*.example");
   assert.equal(hostTerm(".example"), "(host:=example OR host:*.example)");
 });
 
-test("a term is added once, and an OR is put in parentheses", () => {
+test("a term is added once, and an OR is parenthesised", () => {
   assert.equal(addTerm("", "a"), "a");
   assert.equal(addTerm("a b", "b"), "a b");
   assert.equal(addTerm("ab", "b"), "ab b");
   assert.equal(addTerm("a OR b", "c"), "(a OR b) c");
 });
 
-test("parameters of the address are read with care", () => {
+test("invalid URL parameters are ignored", () => {
   assert.deepEqual(readPills("errors,js,nonsense,js"), ["errors", "js"]);
   assert.deepEqual(readPills(null), []);
   assert.deepEqual(readRange("5-10"), { fromMs: 5, toMs: 10 });
   for (const text of ["10-5", "a-b", "-1-5", "", null, "5-5", "9".repeat(40)]) assert.equal(readRange(text), null);
 });
 
-test("patterns mean what they mean in rules", () => {
+test("focus patterns have the semantics of rules", () => {
   const cases: readonly [string, string, boolean][] = [
     ["example.com", "example.com", true],
     ["example.com", "EXAMPLE.com:8443", true],
@@ -133,19 +133,19 @@ test("patterns mean what they mean in rules", () => {
   }
 });
 
-test("no pattern matches nothing, and one of several is enough", () => {
+test("without patterns nothing matches; one matching pattern suffices", () => {
   assert.equal(focusMatcher([])("a"), false);
   assert.equal(focusMatcher(["x", "a"])("a"), true);
 });
 
-test("many different hosts do not fill the memory and stay right", () => {
+test("many different hosts use limited memory and match correctly", () => {
   const focused = focusMatcher(["*.yes"]);
   for (let index = 0; index < 12_000; index += 1) {
     assert.equal(focused(`${index}.${index % 2 === 0 ? "yes" : "no"}`), index % 2 === 0);
   }
 });
 
-test("a query that cannot be read fails as the service would fail it", () => {
+test("an invalid query fails with the service's error", () => {
   refuseUnreadable("");
   refuseUnreadable("status:>=400");
   assert.throws(() => refuseUnreadable("foo:bar"), { name: "ApiFailure", status: 400, message: /foo/u });

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { stretches } from "./highlight.ts";
 
-test("the stretches are the text, whatever is typed", () => {
+test("the runs of any text join to the text", () => {
   fc.assert(
     fc.property(fc.string({ unit: "grapheme" }), fc.nat(20), fc.nat(20), (text, start, length) => {
       const plain = stretches(text);
@@ -14,7 +14,7 @@ test("the stretches are the text, whatever is typed", () => {
   );
 });
 
-test("exactly the wrong part is marked", () => {
+test("exactly the range of the error is marked", () => {
   const parts = stretches("host:a status:x dur:1s", { start: 7, end: 15 });
   const wrong = parts.filter((part) => part.wrong).map((part) => part.text);
   assert.equal(wrong.join(""), "status:x");

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { addToHistory, expandViews, readHistory, readViews, saveView, viewNameProblem } from "./saved-views.ts";
 
-test("stored views that are not views are left out", () => {
+test("invalid stored views are dropped", () => {
   const stored = [
     { name: "ok", q: "host:a" },
     { name: "bad name", q: "x" },
@@ -15,7 +15,7 @@ test("stored views that are not views are left out", () => {
   assert.deepEqual(readViews("nonsense"), []);
 });
 
-test("saving under a known name replaces", () => {
+test("saving under a used name replaces the view", () => {
   const views = saveView(
     [
       { name: "a", q: "1" },
@@ -29,14 +29,14 @@ test("saving under a known name replaces", () => {
   ]);
 });
 
-test("names are checked before they are kept", () => {
+test("names of views are validated", () => {
   assert.match(viewNameProblem("", []) ?? "", /name/u);
   assert.match(viewNameProblem("a b", []) ?? "", /letters/u);
   assert.match(viewNameProblem("errors", ["errors"]) ?? "", /built-in/u);
   assert.equal(viewNameProblem("slow-checkout", ["errors"]), undefined);
 });
 
-test("history keeps each text once, newest first, and not without end", () => {
+test("history has each text once, newest first, up to a limit", () => {
   assert.deepEqual(addToHistory(["b", "a"], " a "), ["a", "b"]);
   assert.deepEqual(addToHistory(["a"], "  "), ["a"]);
   assert.equal(
@@ -49,7 +49,7 @@ test("history keeps each text once, newest first, and not without end", () => {
   assert.deepEqual(readHistory([1, "a", null]), ["a"]);
 });
 
-test("saved views are written out where they are named, not inside quotes", () => {
+test("saved views are expanded, except inside quotes", () => {
   const views = [
     { name: "mine", q: "host:a OR host:b" },
     { name: "both", q: "@mine status:500" },
@@ -59,7 +59,7 @@ test("saved views are written out where they are named, not inside quotes", () =
   assert.equal(expandViews("@both", views), "((host:a OR host:b) status:500)");
 });
 
-test("views that name themselves end", () => {
+test("recursive views end", () => {
   const expanded = expandViews("@a", [{ name: "a", q: "x @a" }]);
   assert.ok(expanded.length < 200, expanded);
 });
