@@ -9,7 +9,7 @@ const requests = { minimum: 0, maximum: 1_000_000_000 };
 const minutes = { minimum: 0, maximum: 5_256_000 };
 const outputDirectory = Type.String({ maxLength: 4096 });
 
-/** What the automatic backup keeps in the configuration. */
+/** Settings of auto-save. */
 export const AutoSaveSettings = strictObject({
   enabled: Type.Boolean({
     default: false,
@@ -50,7 +50,7 @@ export const AutoSaveSettings = strictObject({
   }),
 });
 
-/** What is wrong or went well with snapshots since the start. Times are null before the first one. */
+/** Results of snapshots since the start. Times are null before the first one. */
 const outcome = {
   running: Type.Boolean({
     description: "Whether automatic snapshots are active: `enabled` at the start of the service",

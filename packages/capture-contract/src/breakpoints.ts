@@ -103,7 +103,7 @@ export const PausedRequest = strictObject(
 );
 export type PausedRequest = Static<typeof PausedRequest>;
 
-/** An answer that waits for a decision. */
+/** A paused response. */
 export const PausedResponse = strictObject(
   {
     status_code: Type.Integer(),
@@ -160,7 +160,7 @@ export const Modification = strictObject(
 );
 export type Modification = Static<typeof Modification>;
 
-/** As `headers_list` is shown, for what is sent: the validator reads no tuples. */
+/** The input form of `headers_list`: the validator does not support tuples. */
 const givenHeadersList = Type.Unsafe<[string, string][]>({
   type: "array",
   maxItems: 10_000,
@@ -193,7 +193,7 @@ const replaceable = {
   ),
 };
 
-/** What a message shall be; parts that are left out stay. What GET showed may be sent back with changes. */
+/** A replacement of a message; omitted parts are unchanged. The response of GET may be sent back with changes. */
 export const Replacement = strictObject(
   {
     ...replaceable,
@@ -222,8 +222,8 @@ const decisionFields = {
 const ACTIONS = ["continue", "allow", "modify", "abort", "reject", "respond"] as const;
 
 /**
- * What becomes of a paused exchange. `continue` (`allow`): as it is; `modify`: with `modifications`, or with the fields
- * of a replacement beside it; `abort` (`reject`): the connection is closed without an answer; `respond`: the client gets
+ * The decision on a paused exchange. `continue` (`allow`): unchanged; `modify`: with `modifications`, or with the fields
+ * of a replacement beside it; `abort` (`reject`): the connection is closed without a response; `respond`: the client gets
  * `status_code`, `headers` and `body`. The action may stand in `action` or `decision`, or `action` may hold the whole
  * decision.
  */

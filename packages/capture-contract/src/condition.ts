@@ -7,7 +7,7 @@ export type MessageSide = "request" | "response";
 
 /**
  * When a rule applies. Kinds about the address of a request hold in both phases; those with `side` look at the message
- * that is passing by when `side` is left out: the request before it is sent, the answer before it is delivered.
+ * being processed if `side` is omitted: the request before it is sent, the response before it is delivered.
  */
 export type Condition =
   | { readonly type: "all" }
@@ -153,7 +153,7 @@ export const Condition = Type.Unsafe<Condition>({
 });
 
 /**
- * What may stand in the body of a rule instead of `condition`: all that is given must hold. For scripts and command
+ * Shorthand for `condition` in the body of a rule: all given patterns must match. For scripts and command
  * lines, which have no nested objects.
  */
 export const conditionShorthand = {
@@ -163,7 +163,7 @@ export const conditionShorthand = {
   method: Type.Optional(name("Shorthand for `condition`: method")),
 } as const;
 
-/** What a condition is tried on: the newest entries of a session. */
+/** A condition to check against the newest entries of a session. */
 export const MatchPreviewRequest = strictObject({
   condition: Type.Optional(Condition),
   ...conditionShorthand,
@@ -200,7 +200,7 @@ export interface MatchExplanation {
   readonly outcome: "holds" | "fails" | "needs-body";
   /** JSON pointer of the part in the condition; empty for the whole. */
   readonly pointer: string;
-  /** A sentence for people: what was asked and what was there. */
+  /** A readable sentence: what was expected and what was found. */
   readonly text: string;
   readonly parts: readonly MatchExplanation[];
 }

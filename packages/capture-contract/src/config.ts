@@ -245,7 +245,7 @@ const {
   ...shown
 } = Settings.properties;
 
-/** What GET shows: settings without secrets, plus what is derived. */
+/** The response of GET: settings without secrets, and derived values. */
 export const ProxyConfig = strictObject(
   {
     ...shown,
@@ -332,7 +332,7 @@ export const ConfigDocument = strictObject(
 );
 export type ConfigDocument = Static<typeof ConfigDocument>;
 
-/** What an import of a configuration document did, or would do. */
+/** The result of importing a configuration document, or of a dry run. */
 export const ConfigImport = strictObject(
   {
     success: Type.Boolean(),

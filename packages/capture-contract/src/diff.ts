@@ -2,7 +2,7 @@ import type { Static } from "typebox";
 import { nullable, oneOf, strictObject, Type } from "@headworks/contract-kit";
 import { Id } from "./primitives.ts";
 
-/** What a comparison leaves out of account. */
+/** Differences that a comparison ignores. */
 export const DiffOptions = strictObject(
   {
     ignore_headers: Type.Optional(
@@ -88,7 +88,7 @@ const TimingChange = strictObject({
   delta: nullable(Type.Number()),
 });
 
-/** How two entries differ; timings are told and never count. */
+/** The differences of two entries; timings are listed but never count as a difference. */
 export const EntryDiff = strictObject(
   {
     same: Type.Boolean({ description: "No differences, except ignored ones" }),
@@ -113,7 +113,7 @@ export const EntryDiff = strictObject(
 
 export type EntryDiff = Static<typeof EntryDiff>;
 
-/** What to compare: two entries or replays, or a replay with its original. */
+/** The entries or replays to compare, or a replay to compare with its original. */
 export const DiffOrder = strictObject({
   left: Type.Optional(
     Type.String({
@@ -134,7 +134,7 @@ export const SESSION_DIFF_LIMITS = { entries: 50_000, comparisons: 10_000, rows:
 const session = (side: string) =>
   Type.String({ minLength: 1, maxLength: 64, description: `Id of the ${side} session` });
 
-/** Which sessions to compare, and what of them. */
+/** The sessions to compare, and a filter. */
 export const SessionDiffOrder = strictObject({
   left: session("left"),
   right: session("right"),
@@ -181,7 +181,7 @@ export type SessionDiffPair = Static<typeof SessionDiffPair>;
 
 const rows = Type.Array(SessionDiffRow, { description: `At most ${SESSION_DIFF_LIMITS.rows}, oldest first` });
 
-/** How two sessions differ, request by request. */
+/** The differences of two sessions, request by request. */
 export const SessionDiff = strictObject(
   {
     same: Type.Boolean({

@@ -2,7 +2,7 @@ import { nullable, oneOf, strictObject, taggedBy, Type } from "@headworks/contra
 import type { Static } from "typebox";
 import type { TrafficSnapshot } from "./message.ts";
 
-/** What a client may filter by; all given parts must match. */
+/** A client's filter; all given parts must match. */
 export const SubscribeFilter = strictObject({
   search: Type.Optional(nullable(Type.String({ maxLength: 4096 }))),
   method: Type.Optional(nullable(Type.String({ maxLength: 255 }))),
@@ -36,7 +36,7 @@ const clientMessageKinds = [
 export const ClientMessage = taggedBy<ClientMessage>("type", clientMessageKinds);
 export type ClientMessage = Static<(typeof clientMessageKinds)[number]>;
 
-/** A frame of a stream, told within a twentieth of a second to those who subscribed to the channel `frames`. */
+/** A frame of a stream, sent within 50 ms to subscribers of the channel `frames`. */
 export interface FrameEvent {
   /** The id of the stream, which is that of its traffic entry. */
   readonly stream_id: string;
@@ -62,7 +62,7 @@ export interface TaskProgress {
   readonly bytes: number;
   readonly total_bytes: number | null;
   readonly entries: number;
-  /** Where it is known from the start. */
+  /** Present if it is known from the start. */
   readonly total_entries?: number;
   readonly done: boolean;
   readonly error: string | null;
@@ -71,7 +71,7 @@ export interface TaskProgress {
 /** Something that people should know of and did not ask for; sent to every client, whatever it subscribed to. */
 export type Notice =
   | {
-      /** What waited at a breakpoint went on without a decision. */
+      /** A paused exchange continued without a decision. */
       readonly code: "pause-ended";
       /** For people: `POST http://shop.example/orders continued unmodified after 60 s without a decision`. */
       readonly message: string;
@@ -86,7 +86,7 @@ export type Notice =
       readonly message: string;
     };
 
-/** What changed outside the traffic list, so that other windows can fetch it again. */
+/** A change outside the traffic list, so that other windows can fetch it again. */
 export type ChangeTopic =
   | "config"
   | "capture"

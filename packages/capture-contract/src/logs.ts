@@ -18,7 +18,7 @@ const headerNames = Type.Array(
   },
 );
 
-/** When the log file is rotated by itself. */
+/** Automatic rotation of the log file. */
 export const LogRotation = taggedBy<LogRotation>("mode", [
   strictObject({ mode: oneOf(["never", "hourly", "daily"]) }),
   strictObject({ mode: oneOf(["size"]), size_mb: sizeMb }),
@@ -94,7 +94,7 @@ export const TrafficLogSettings = strictObject({
   redact_bodies: Type.Boolean({ default: false, "x-applies": "now", description: "Log only the size of bodies" }),
 });
 
-/** What the log is doing. */
+/** The state of the log. */
 export const LogStatus = strictObject(
   {
     enabled: Type.Boolean(),
@@ -150,7 +150,7 @@ export const LogStatus = strictObject(
 );
 export type LogStatus = Static<typeof LogStatus>;
 
-/** A rotation is the answer, and the name of the file that was put away. */
+/** The response to a rotation: the state of the log, and the name of the rotated file. */
 export const LogRotated = strictObject(
   { ...LogStatus.properties, rotated_to: Type.String({ description: "Path of the archived file" }) },
   { $id: "LogRotated" },

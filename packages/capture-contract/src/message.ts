@@ -82,7 +82,7 @@ export const RuleKind = oneOf(["block", "rewrite", "mock", "breakpoint", "thrott
 
 export type RuleKind = Static<typeof RuleKind>;
 
-/** What one rule did to an exchange. */
+/** The effect of one rule on an exchange. */
 export const RuleTrace = strictObject(
   {
     kind: RuleKind,
@@ -98,7 +98,7 @@ export const RuleTrace = strictObject(
 
 export type RuleTrace = Static<typeof RuleTrace>;
 
-/** Where and why an exchange failed. */
+/** Stage and reason of a failed exchange. */
 export const Failure = strictObject(
   {
     stage: oneOf([
@@ -121,7 +121,7 @@ export const Failure = strictObject(
 
 export type Failure = Static<typeof Failure>;
 
-/** What TLS looked like on both sides of an intercepted exchange. */
+/** TLS on both sides of an intercepted exchange. */
 export const TlsInfo = strictObject(
   {
     client_version: nullable(Type.String()),
@@ -151,7 +151,7 @@ export const EntryState = oneOf(["pending", "complete", "failed", "closed"], {
 
 export type EntryState = Static<typeof EntryState>;
 
-/** What an exchange is about, or that it is a tunnel; for the query field `type:` and the type pills. */
+/** The type of an exchange's resource, or a tunnel; for the query field `type:` and the type pills. */
 export const ResourceType = oneOf([...resourceTypes, "tunnel"]);
 
 export type ResourceType = Static<typeof ResourceType>;

@@ -5,7 +5,7 @@ import { Timestamp, ToggleBody } from "./primitives.ts";
 const outputDirectory = Type.String({ maxLength: 4096 });
 const hostFilter = Type.Array(Type.String({ minLength: 1, maxLength: 255 }), { maxItems: 10_000 });
 
-/** What the mirror keeps in the configuration. */
+/** Settings of the mirror. */
 export const MirrorSettings = strictObject({
   enabled: Type.Boolean({
     default: false,

@@ -44,7 +44,7 @@ const writable = {
   device_id: Type.Optional(NoDevice),
 };
 
-/** Body of a create: a condition and an answer, or the flat form (`url_pattern`, `method`, `status_code`, `body`, …). */
+/** Body of a create: a condition and a response, or the flat form (`url_pattern`, `method`, `status_code`, `body`, …). */
 export const NewMock = strictObject(writable);
 
 export type NewMock = Static<typeof NewMock>;
@@ -115,7 +115,7 @@ export const MockCollection = strictObject(
 
 export type MockCollection = Static<typeof MockCollection>;
 
-/** What may be said about a collection besides its name. */
+/** Optional properties of a collection. */
 export const mockCollectionProperties = {
   description: Type.Optional(nullableText("Purpose of its rules")),
   tags: Type.Optional(tags),
@@ -123,7 +123,7 @@ export const mockCollectionProperties = {
   color: Type.Optional(nullable(Type.String({ maxLength: 64 }), { description: "Display colour" })),
 };
 
-/** One answer that a rule gave. */
+/** One response from a rule. */
 export const MockHit = strictObject(
   {
     mock_id: Id,
@@ -139,7 +139,7 @@ export const MockHit = strictObject(
 
 export type MockHit = Static<typeof MockHit>;
 
-/** What the answers of a rule were like since the history was last cleared. */
+/** Statistics of a rule's responses since the history was last cleared. */
 export const MockHitStats = strictObject(
   {
     total_hits: Type.Integer(),
@@ -169,7 +169,7 @@ export const mockPageProperties = {
   ),
 };
 
-/** Whether answers of origins become rules. */
+/** Whether responses of origins become rules. */
 export const MockRecording = strictObject(
   {
     recording: Type.Boolean(),
@@ -179,7 +179,7 @@ export const MockRecording = strictObject(
   { $id: "MockRecording" },
 );
 
-/** Which captured entries become rules. */
+/** The captured entries that become rules. */
 export const MocksFromTraffic = strictObject({
   entry_ids: Type.Array(EntryId, {
     minItems: 1,
@@ -201,7 +201,7 @@ export const MadeFromTraffic = strictObject({
   total: Type.Integer(),
 });
 
-/** Which rules are listed. */
+/** The filter of a list of rules. */
 export const MockListQuery = strictObject({
   ...mockPageProperties,
   collection_id: Type.Optional(Type.String({ maxLength: 64, description: "Only rules of this collection" })),
@@ -223,7 +223,7 @@ export const MockBatchToggled = strictObject({
   total: Type.Integer(),
 });
 
-/** Which rule would answer a request, and how. */
+/** The rule that matches a request, and its response. */
 export const MockMatch = strictObject({
   matched: Type.Boolean(),
   rule_id: Type.Optional(Id),
@@ -241,7 +241,7 @@ export const MockTrial = strictObject({
   explanation: Type.Array(Type.String(), { description: "The parts of the condition with their results" }),
 });
 
-/** Recorded rules that are to answer from now on. */
+/** Recorded rules to activate. */
 export const PromoteMocks = strictObject({
   ids: Type.Optional(
     nullable(Type.Array(Type.String({ minLength: 1, maxLength: 64 }), { maxItems: 10_000 }), {
@@ -251,12 +251,12 @@ export const PromoteMocks = strictObject({
   collection_id: Type.Optional(nullable(Id, { description: "Collection of the rules" })),
 });
 
-/** How a copy is to be called. */
+/** The name of a copy. */
 export const DuplicateMock = strictObject({
   new_name: Type.Optional(nullable(named("Name of the copy"), { description: "Default: `<name> (copy)`" })),
 });
 
-/** What of a request must be as it was recorded; everything left out has the default. */
+/** The parts of a request that must equal the recorded one; omitted ones have their default. */
 export const ServingMatch = strictObject(
   {
     method: Type.Optional(Type.Boolean({ description: "The method (default true)" })),
@@ -317,7 +317,7 @@ export const MockServing = strictObject(
 
 export type MockServing = Static<typeof MockServing>;
 
-/** A request that the served session has no answer for. */
+/** A request without a response in the served session. */
 export const MockMiss = strictObject(
   {
     timestamp: Timestamp,
@@ -366,7 +366,7 @@ export const MAX_MOCK_DOCUMENT_BYTES = {
   json: 26_214_400,
 } as const;
 
-/** How rules are made of a document that is sent as it is. */
+/** Options of an import whose body is the document itself. */
 export const ImportMockDocumentQuery = strictObject({
   format: documentFormat,
   dry_run: Type.Optional(booleanText("Preview: create nothing")),
@@ -392,10 +392,10 @@ const importResult = {
   }),
 };
 
-/** What an import made. */
+/** The result of an import. */
 export const MockImportResult = strictObject({ ...importResult, ids: Type.Array(Id) }, { $id: "MockImportResult" });
 
-/** What an import would make. */
+/** The result of a dry run. */
 export const MockImportPreview = strictObject(
   { ...importResult, dry_run: Type.Boolean(), rules: Type.Array(MockRule, { description: "The first 200" }) },
   { $id: "MockImportPreview" },

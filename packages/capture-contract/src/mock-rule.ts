@@ -10,7 +10,7 @@ export const MOCK_LIMITS = {
   /** Bytes of a file that is given as a body, and of a body made from a template. */
   fileBytes: 16_777_216,
   delayMs: 600_000,
-  /** Answers of one sequence, conditional or probabilistic rule. */
+  /** Responses of one sequence, conditional or probabilistic rule. */
   responses: 1000,
   rules: 10_000,
   versions: 50,
@@ -22,7 +22,7 @@ const kind = <const N extends string, P extends Parameters<typeof strictObject>[
 
 const headerText = Type.String({ maxLength: 65_536 });
 
-/** Header fields to answer with; a list of values gives as many fields of that name. */
+/** Header fields of a response; a list of values adds as many fields of that name. */
 export const MockHeaders = Type.Record(
   Type.String({ minLength: 1, maxLength: 255 }),
   Type.Union([headerText, Type.Array(headerText, { maxItems: 100 })]),
@@ -32,7 +32,7 @@ export type MockHeaders = Readonly<Record<string, string | readonly string[]>>;
 
 const bodyText = Type.String({ maxLength: MOCK_LIMITS.bodyBytes });
 
-/** The parts of an answer as a rule writes them down; everything left out has a default. */
+/** The parts of a response as given in a rule; omitted ones have a default. */
 const responseProperties = {
   status_code: Type.Optional(
     Type.Integer({ minimum: 200, maximum: 599, description: "Status of the response. Default: 200" }),
@@ -62,11 +62,11 @@ const responseProperties = {
   ),
 };
 
-/** An answer to give instead of the origin's; at most one of the three kinds of body. */
+/** A response instead of the origin's; at most one of the three kinds of body. */
 export const NewMockResponse = strictObject(responseProperties);
 export type NewMockResponse = Omit<Static<typeof NewMockResponse>, "headers"> & { readonly headers?: MockHeaders };
 
-/** An answer of a rule with every default filled in. */
+/** A response of a rule with all defaults filled in. */
 export const MockResponse = strictObject(
   {
     status_code: Type.Integer(),
@@ -82,7 +82,7 @@ export const MockResponse = strictObject(
 );
 export type MockResponse = Omit<Static<typeof MockResponse>, "headers"> & { readonly headers: MockHeaders };
 
-/** What a request must be like for one of the answers of a conditional rule. */
+/** Conditions on the request for one of the responses of a conditional rule. */
 export type MockRequestCondition =
   | { readonly type: "header_equals"; readonly name: string; readonly value: string }
   | { readonly type: "header_matches"; readonly name: string; readonly pattern: string }
@@ -116,7 +116,7 @@ export const MockRequestCondition = taggedBy<MockRequestCondition>(
   { $id: "MockRequestCondition", description: "Conditions on the request" },
 );
 
-/** Which answer a rule gives. `R` is the answer as it is written (input) or with its defaults (output). */
+/** How a rule selects its response. `R` is the response as given (input) or with its defaults (output). */
 export type MockResponseConfigOf<R> =
   | { readonly type: "single"; readonly response: R }
   | {
@@ -178,7 +178,7 @@ export const MockResponseConfig = taggedBy<MockResponseConfig>("type", responseC
   $id: "MockResponseConfig",
 });
 
-/** When a rule stops answering by itself. */
+/** When a rule expires. */
 export const MockExpiration = taggedBy<MockExpiration>(
   "type",
   [
@@ -196,7 +196,7 @@ export type MockExpiration =
   | { readonly type: "hit_count"; readonly max_hits: number }
   | { readonly type: "duration"; readonly duration_secs: number };
 
-/** What a rule was before an update or a rollback. */
+/** A rule as it was before an update or a rollback. */
 export const MockVersion = strictObject(
   {
     version: Type.Integer(),
@@ -246,7 +246,7 @@ export type MockRule = Omit<Static<typeof MockRule>, "response_config" | "versio
   readonly expiration: MockExpiration | null;
 };
 
-/** The flat form of an answer that scripts send beside the rule's own fields. */
+/** The flat form of a response, which scripts send beside the rule's own fields. */
 export const flatResponse = {
   status_code: responseProperties.status_code,
   headers: responseProperties.headers,

@@ -28,7 +28,7 @@ const counts = strictObject(
   { $id: "ImportCounts" },
 );
 
-/** What an import did to each kind of rules, or would do. */
+/** The effect of an import, or of a dry run, on each kind of rules. */
 export const ImportedSections = Type.Record(Type.String(), counts, {
   description: "By section of the bundle; missing sections are unchanged",
 });

@@ -20,7 +20,7 @@ export const Timestamp = Type.String({ format: "date-time", description: "RFC 33
 export const named = (description: string) =>
   Type.String({ minLength: 1, maxLength: 255, pattern: "^\\s*[^\\s\\u0000][^\\u0000]*$", description });
 
-/** In rules: clients are not told apart by device, so a rule for one would change the traffic of all. */
+/** In rules: clients cannot be distinguished by device, so a rule for one device would affect all. */
 export const NoDevice = Type.Null({ description: "Reserved: each rule applies to all devices" });
 
 /** Path parameters of operations about one captured entry. */
@@ -37,7 +37,7 @@ export const ToggleResult = strictObject({ id: Id, enabled: Type.Boolean() }, { 
 
 export const CreatedId = strictObject({ id: Id }, { $id: "CreatedId" });
 
-/** The body of every non-2xx answer. */
+/** The body of every non-2xx response. */
 export const ApiErrorBody = strictObject(
   {
     error: Type.String({ description: "A readable sentence" }),
@@ -58,7 +58,7 @@ export const OverriddenSettings = Type.Record(Type.String(), oneOf(["environment
 
 export type OverriddenSettings = Static<typeof OverriddenSettings>;
 
-/** The fields of answers that are lists, or a part of one. */
+/** The header fields of responses that are lists, or a page of one. */
 export const COUNTED = { "X-Total-Count": "Total number of items" };
 
 /** A switch in a query, which knows only texts. */
@@ -82,7 +82,7 @@ export const hostValues = (description: string, maxLength: number) =>
     "x-applies": "now",
   });
 
-/** What limits took because of an import; absent where they took nothing. */
+/** Entries dropped because of limits during an import; absent if none were. */
 export const IMPORT_LOSS = {
   dropped_count: Type.Optional(
     Type.Integer({
@@ -98,7 +98,7 @@ export const IMPORT_LOSS = {
   ),
 };
 
-/** What came of an import. */
+/** The result of an import. */
 export const ImportResult = strictObject(
   {
     session_id: Id,

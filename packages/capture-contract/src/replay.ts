@@ -164,7 +164,7 @@ export const SavedRequestUpdate = strictObject({
 
 export type SavedRequestUpdate = Static<typeof SavedRequestUpdate>;
 
-/** What is different from the request that is replayed. */
+/** Changes to the request before it is replayed. */
 export const ReplayModifications = strictObject(
   {
     url: Type.Optional(nullable(url)),
@@ -196,7 +196,7 @@ const Redirect = strictObject({
   entry_id: nullable(Type.String()),
 });
 
-/** What one replay gave. */
+/** The result of one replay. */
 export const ReplayResult = strictObject(
   {
     id: Id,
@@ -372,7 +372,7 @@ export const replayOperations = defineOperations({
     body: ReplayOrder,
     bodyOptional: true,
     responses: { 200: ReplayResult },
-    // `weir replay run` does more with the answer.
+    // `weir replay run` does more with the response.
     expose: { cli: false },
   },
   executeBatch: {

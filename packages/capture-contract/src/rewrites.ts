@@ -164,7 +164,7 @@ const kinds = [
   }),
 ] as const;
 
-/** The schema of {@link RewriteAction}. Patterns, replacements and places are checked where a rule is taken in. */
+/** The schema of {@link RewriteAction}. Patterns, replacements and paths are checked when a rule is accepted. */
 export const RewriteAction = Type.Unsafe<RewriteAction>({
   $id: "RewriteAction",
   type: "object",
@@ -180,7 +180,7 @@ const direction = oneOf(["request", "response", "both"], {
 
 const actions = Type.Array(RewriteAction, { minItems: 1, maxItems: 100, description: "The actions, in order" });
 
-/** A rule that changes requests, answers, or both. */
+/** A rule that changes requests, responses, or both. */
 export const RewriteRule = strictObject(
   {
     id: Id,
@@ -268,7 +268,7 @@ export const RewrittenRequest = strictObject(
 
 export type RewrittenRequest = Static<typeof RewrittenRequest>;
 
-/** An answer before or after rules. */
+/** A response before or after rules. */
 export const RewrittenResponse = strictObject(
   { status_code: Type.Integer(), status_message: Type.String(), headers_list: HeadersList, ...shownBody },
   { $id: "RewrittenResponse" },
@@ -294,7 +294,7 @@ export const RewriteDryRun = strictObject({
   ),
 });
 
-/** What rules would have done to an entry; nothing is sent and nothing is stored. */
+/** The changes that rules would make to an entry; nothing is sent or stored. */
 export const RewriteDryRunResult = strictObject(
   {
     matched: Type.Boolean({ description: "A rule matched the request or the response" }),

@@ -2,7 +2,7 @@ import { defineOperations, nullable, strictObject, Type } from "@headworks/contr
 import type { Static } from "typebox";
 import { COUNTED, Id, IdParams, named, Timestamp } from "./primitives.ts";
 
-/** A program whose traffic is told apart from all other: it has a proxy address and a session of its own. */
+/** A program with its own proxy address and session, so that its traffic is separate from all other. */
 export const Run = strictObject(
   {
     id: Id,

@@ -64,7 +64,7 @@ const streamProperties = {
 export const StreamSummary = strictObject(streamProperties, { $id: "StreamSummary" });
 export type StreamSummary = Static<typeof StreamSummary>;
 
-/** A stream with the fields of its request and its answer. */
+/** A stream with the fields of its request and response. */
 export const StreamDetail = strictObject(
   { ...streamProperties, request_headers: HeadersList, response_headers: nullable(HeadersList) },
   { $id: "StreamDetail" },
@@ -140,7 +140,7 @@ export const AssembledChat = strictObject(
 );
 export type AssembledChat = Static<typeof AssembledChat>;
 
-/** What the frames of a stream say together. */
+/** The assembled message of a stream's frames. */
 export const AssembledStream = strictObject(
   {
     id: Type.String(),

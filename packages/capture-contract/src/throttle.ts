@@ -46,7 +46,7 @@ function inThousands(value: number, [one, kilo, mega]: readonly [string, string,
   return `${scaled.toFixed(scaled < 99.95 ? 1 : 0).replace(/\.0$/u, "")} ${unit}`;
 }
 
-/** How slow and lossy a line is. */
+/** Bandwidth, latency and loss of a simulated network. */
 export const ThrottleProfile = strictObject(
   {
     ...profileFields,
@@ -105,7 +105,7 @@ export const NewThrottle = strictObject({
 });
 export type NewThrottle = Static<typeof NewThrottle>;
 
-/** What the throttle did since the start of the service. */
+/** Statistics of the throttle since the start of the service. */
 export const ThrottleStats = strictObject(
   {
     download_bytes: Type.Integer({

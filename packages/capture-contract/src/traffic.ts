@@ -129,7 +129,7 @@ export type TreeNode = Static<typeof TreeNode>;
 /** Fields whose values {@link trafficOperations.listTrafficValues} can enumerate for completion. */
 export const VALUE_FIELDS = ["host", "method", "status", "path", "type", "scheme", "mime", "header", "client"] as const;
 
-/** What a condition would have done lately. */
+/** The recent entries that a condition matches. */
 export const MatchPreview = strictObject(
   {
     examined: Type.Integer({ description: "Entries that were checked" }),

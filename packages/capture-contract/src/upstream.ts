@@ -45,7 +45,7 @@ export const UpstreamProxySettings = strictObject({
   no_proxy_hosts: hostList("Hosts that are reached directly"),
 });
 
-/** Which proxy to try, and by what. */
+/** The proxy to test, and the target. */
 export const UpstreamTest = strictObject(
   {
     target: Type.Optional(
@@ -75,7 +75,7 @@ export const UpstreamTest = strictObject(
 );
 export type UpstreamTest = Static<typeof UpstreamTest>;
 
-/** How far the way to the target goes. */
+/** The result of a test. */
 export const UpstreamTestResult = strictObject(
   {
     ok: Type.Boolean(),

@@ -119,7 +119,7 @@ export type WsStats = Static<typeof WsStats>;
 
 const pattern = (description: string) => Type.String({ minLength: 1, maxLength: 1000, description });
 
-/** Which messages a rule is for; all that is given must hold. */
+/** The messages that a rule matches; all given parts must match. */
 export const WsRuleMatch = strictObject(
   {
     host: Type.Optional(
@@ -148,7 +148,7 @@ const actionKinds = [
   strictObject({ type: oneOf(["pause"]) }),
 ];
 
-/** What a rule does to a message that matches. */
+/** The action of a rule on a matching message. */
 export const WsRuleAction = taggedBy<WsRuleAction>("type", actionKinds, { $id: "WsRuleAction" });
 export type WsRuleAction = Static<(typeof actionKinds)[number]>;
 

@@ -12,7 +12,7 @@ export interface ApiInfo {
 
 type Json = Record<string, unknown>;
 
-/** What is read of a schema of parameters. */
+/** The parts of a parameter schema that are used. */
 interface ObjectSchema {
   readonly properties?: Readonly<Record<string, { readonly description?: string }>>;
   readonly required?: readonly string[];

@@ -6,13 +6,13 @@ import type { Static, TSchema } from "typebox";
  */
 export type Access = "public" | `${string}:${"read" | "write" | "delete" | "execute" | "export"}`;
 
-/** Where an operation appears beside REST. CLI by default yes, MCP by default no. */
+/** The interfaces besides REST. Default: CLI, but not MCP. */
 export interface Expose {
   readonly cli?: false;
   readonly mcp?: { readonly name: string; readonly readOnly: boolean };
 }
 
-/** An answer that the handler writes itself: bytes, text or a stream of one media type. Of `application/json` it is an object. */
+/** A response that the handler writes itself: bytes, text or a stream of one media type. `application/json` takes an object. */
 export interface MediaResponse {
   readonly media: string;
   readonly description: string;
@@ -26,7 +26,7 @@ export interface Upload {
   readonly description: string;
 }
 
-/** Declares an answer of the given media type, or of another one where `Accept` asks for that. */
+/** Declares a response of the given media type, or of another one if `Accept` requests it. */
 export function media(type: string, description: string, alternatives: readonly string[] = []): MediaResponse {
   return { media: type, description, alternatives };
 }
@@ -52,10 +52,10 @@ export interface Operation {
   readonly responses: { readonly [status: number]: TSchema | MediaResponse | null };
   /** Header fields that change what it does, by name: what they say. */
   readonly requestFields?: Readonly<Record<string, string>>;
-  /** Fields of its own (`X-…`) that an answer with a body may have, by name: what they say. */
+  /** Descriptions of additional header fields (`X-…`) of responses with a body, by name. */
   readonly responseFields?: Readonly<Record<`X-${string}`, string>>;
   readonly expose?: Expose;
-  /** Also served outside the API prefix, as the specification asks for `/health`. */
+  /** Also served outside the API prefix, as the specification requires for `/health`. */
   readonly aliases?: readonly string[];
 }
 
@@ -74,7 +74,7 @@ type BodyOf<O extends Operation> = O["body"] extends Upload
       : Static<O["body"]>
     : undefined;
 
-/** What a handler receives: validated values plus what the connection knows. */
+/** The input of a handler: validated values, and facts about the connection. */
 export interface HandlerInput<O extends Operation> {
   readonly params: StaticOf<O["params"]>;
   readonly query: StaticOf<O["query"]>;
@@ -85,7 +85,7 @@ export interface HandlerInput<O extends Operation> {
   readonly signal: AbortSignal;
 }
 
-/** What may be sent for a {@link MediaResponse}. */
+/** The possible bodies of a {@link MediaResponse}. */
 export type MediaBody = string | Uint8Array | AsyncIterable<string | Uint8Array>;
 
 type ResponseBody<R> = R extends MediaResponse ? MediaBody : R extends TSchema ? Static<R> | JsonBytes : undefined;
@@ -113,7 +113,7 @@ export type Handlers<T extends Operations> = {
   readonly [K in keyof T]: (input: HandlerInput<T[K]>) => HandlerResult<T[K]> | Promise<HandlerResult<T[K]>>;
 };
 
-/** What a typed client takes for an operation. */
+/** The input of a typed client's call. */
 export type OperationInput<O extends Operation> = (O["params"] extends TSchema
   ? { readonly params: Static<O["params"]> }
   : { readonly params?: undefined }) &
@@ -128,7 +128,7 @@ export type OperationInput<O extends Operation> = (O["params"] extends TSchema
 
 type SuccessSchema<O extends Operation> = O["responses"][keyof O["responses"] & (200 | 201 | 202 | 204 | 206)];
 
-/** What a typed client gives for a successful call: parsed JSON, a `Response` for media, undefined for empty. */
+/** The result of a typed client's successful call: parsed JSON, a `Response` for media, undefined if empty. */
 export type OperationOutput<O extends Operation> =
   SuccessSchema<O> extends infer R
     ? R extends MediaResponse

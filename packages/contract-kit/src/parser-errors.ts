@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 
-/** What Node says of bytes that it could not read as a request. */
+/** Node's error for bytes that are not a valid request. */
 export interface ParserError extends Error {
   readonly code?: string;
   /** The bytes that arrived last, and how many of them were read. */
@@ -16,7 +16,7 @@ export interface ParserRefusal {
   readonly request: IncomingMessage | undefined;
 }
 
-/** How long a connection whose request was refused may go on sending: closing at once could take the response away. */
+/** How long a connection with a refused request may continue to send: closing at once could discard the response. */
 const LINGER_MS = 2_000;
 
 const STATUSES: Readonly<Record<string, ParserRefusal["status"]>> = {
@@ -27,7 +27,7 @@ const STATUSES: Readonly<Record<string, ParserRefusal["status"]>> = {
 };
 
 /**
- * Answers what Node's parser refuses with the bytes that `responseTo` gives, behind the response to the request before
+ * Responds to requests that Node's parser refuses with the bytes from `responseTo`, after the response to the request before
  * it; a response that has begun is cut.
  */
 export function respondToParserErrors(server: Server, responseTo: (refusal: ParserRefusal) => string): void {

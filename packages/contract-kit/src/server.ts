@@ -23,12 +23,12 @@ export interface RequestValues {
 
 /**
  * Checks one request; query and path values are coerced from text, bodies never are, but for numbers that were read with
- * their text: where the schema asks for a number, they become one in the body itself. Gives every issue found.
+ * their text: where the schema requires a number, they become one in the body itself. Returns all issues.
  */
 export type RequestValidator = (values: RequestValues) => { readonly issues: Issue[]; readonly values: RequestValues };
 
 /**
- * For Fastify, which would load its own ways to check requests and to write answers, forty files each, although the
+ * For Fastify, which would otherwise load its own validation and serialization, forty files each, although the
  * binding of operations does both. A route that comes with schemas is refused.
  */
 export const NO_ROUTE_COMPILERS = {
@@ -45,7 +45,7 @@ const options = {
   strict: false,
   useDefaults: true,
   ownProperties: true,
-  // Of a union whose branches are told apart by one property, only the branch that is meant is checked and complained about.
+  // Of a union with a discriminator, only the selected branch is checked, and only its issues are reported.
   discriminator: true,
   // Errors carry their schema, for sentences that name the choices.
   verbose: true,
@@ -58,7 +58,7 @@ for (const ajv of [bodies, texts]) (addFormats as unknown as (ajv: Ajv2020) => v
 
 /**
  * An operation's schemas as one function. They are compiled when it is first called: compiling a whole contract at the
- * start would cost a quarter of a second that nobody is waiting to spend.
+ * start would cost a quarter of a second for nothing.
  */
 export function compileRequestValidator(operation: Operation): RequestValidator {
   let validate: RequestValidator | undefined;
@@ -110,7 +110,7 @@ function numericNames(schema: TSchema | undefined): string[] {
   return Object.keys(properties ?? {}).filter((name) => /^(?:integer|number)$/.test(properties?.[name]?.type ?? ""));
 }
 
-/** The validator's own reading of numbers takes `0x10`, `1e3` and ` 5 `, which nobody means. */
+/** The validator's own number parsing accepts `0x10`, `1e3` and ` 5 `, which are hardly intended. */
 function runTexts(
   validate: ValidateFunction | undefined,
   value: unknown,
@@ -128,7 +128,7 @@ function runTexts(
 
 /**
  * A check of one value that is not a request: configuration files, imported documents. Compiled at its first use. Numbers
- * that were read with their text become numbers in the value where the schema asks for one.
+ * that were read with their text become numbers in the value where the schema requires one.
  */
 export function compileValueValidator(schema: TSchema, name: string): (value: unknown) => Issue[] {
   let validate: ValidateFunction | undefined;
@@ -141,8 +141,8 @@ export function compileValueValidator(schema: TSchema, name: string): (value: un
 }
 
 /**
- * The first text or name in a JSON value with half of a surrogate pair: it could be stored, and whoever reads strictly
- * would never again read an answer that it stands in. `text` is what the value was parsed from, UTF-8 once: only an escape
+ * The first text or name in a JSON value with half of a surrogate pair: it could be stored, but strict readers
+ * could not read any response that contains it. `text` is what the value was parsed from, UTF-8 once: only an escape
  * in it can be such a half.
  */
 export function unicodeIssue(text: string, value: unknown, place: string): Issue | undefined {
@@ -238,7 +238,7 @@ function meaningful(errors: readonly ErrorObject[]): ErrorObject[] {
   });
 }
 
-/** Where the schema stands that a keyword belongs to. */
+/** The path of the schema that contains a keyword. */
 function schemaOf({ schemaPath, instancePath }: ErrorObject): string {
   return `${instancePath} ${schemaPath.slice(0, schemaPath.lastIndexOf("/"))}`;
 }
@@ -249,7 +249,7 @@ function isMissingTag(error: ErrorObject, discriminator: ErrorObject): boolean {
   return error.instancePath === discriminator.instancePath && missingProperty === tag;
 }
 
-/** Whatever is wrong at the place of a union or below it was found by one of its branches. */
+/** Issues at the path of a union or below it come from one of its branches. */
 function inside({ instancePath }: ErrorObject, union: ErrorObject): boolean {
   return instancePath === union.instancePath || instancePath.startsWith(`${union.instancePath}/`);
 }

@@ -6,7 +6,7 @@ const CHUNK_CHARACTERS = 16_384;
 const MAX_CHARACTERS = 4_194_304;
 const BUSY_MS = 50;
 const RETRY_MS = 1000;
-/** How long remaining lines are offered to a blocked reader at the end of the process. */
+/** Maximum time to write remaining lines to a blocked reader at the end of the process. */
 const LAST_WORDS_MS = 1000;
 
 /** System calls, replaceable in tests. */

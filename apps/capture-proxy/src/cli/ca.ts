@@ -287,8 +287,8 @@ export function authorityPaths(directory: string): {
 }
 
 /**
- * Puts a CA made elsewhere in the place of the one in a directory; the old files stay beside it. Nothing is touched
- * unless the files are a usable CA and its key. Throws {@link CommandFailure} with a sentence.
+ * Replaces the CA of a directory with one made elsewhere; the old files are kept beside it. Nothing changes unless the
+ * files are a usable CA and its key. Throws {@link CommandFailure} with a sentence.
  */
 export function importAuthority(
   directory: string,

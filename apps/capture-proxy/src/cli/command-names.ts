@@ -9,7 +9,7 @@ export interface CommandShape {
   readonly hidden?: readonly string[];
   /** The property of the response that is the result: a text for pipes, printed alone and unchanged. */
   readonly prints?: string;
-  /** Sent along: giving the command is the confirmation that a header asks for. */
+  /** Additional header fields, such as the confirmation that an operation requires: the command itself confirms. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Further commands that do the same with some values set. */
   readonly shortcuts?: readonly CommandShortcut[];

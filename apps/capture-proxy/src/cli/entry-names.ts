@@ -28,8 +28,8 @@ interface Row {
 }
 
 /**
- * The id of the entry of the active session that a name stands for. A whole id, and a text that has none of these forms, comes
- * back as it is. Throws {@link CommandFailure} for a name that no entry has, or several.
+ * The id of an entry of the active session, given by any of its names. A complete id, and a text in none of these forms,
+ * is returned unchanged. Throws {@link CommandFailure} for a name of no entry, or of several.
  */
 export async function entryId(address: ApiAddress, name: string): Promise<string> {
   const number = /^#?([0-9]{1,15})$/.exec(name)?.[1];
@@ -41,7 +41,7 @@ export async function entryId(address: ApiAddress, name: string): Promise<string
   return only(name, await rows(address, { q: `id:${part}* OR id:*${part}` }, SHOWN_CANDIDATES + 1));
 }
 
-/** The same for a property of a request, or each entry of a list, where its schema says that it names entries. */
+/** Resolves the value of a property, or each item of a list, if its schema marks it as an entry's id. */
 export async function withEntryIds(address: ApiAddress, property: InputProperty, value: unknown): Promise<unknown> {
   if (!namesEntries(property.schema)) return value;
   if (Array.isArray(value)) return await Promise.all(value.map(async (each) => await entryId(address, String(each))));

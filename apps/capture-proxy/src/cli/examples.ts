@@ -2,8 +2,8 @@ import type { Command } from "commander";
 import { PropertyOption } from "./schema-options.ts";
 
 /**
- * Examples of commands whose arguments and required options alone would say too little, by the words of the command.
- * All others get theirs made.
+ * Examples by command, where one generated from arguments and required options would not be enough. All others are
+ * generated.
  */
 export const WRITTEN_EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   traffic: [

@@ -4,8 +4,8 @@ import type { ServerMessage } from "@headworks/capture-contract";
 import { CommandFailure, EXIT, type Invocation } from "./invocation.ts";
 
 /**
- * Runs what follows something without an end of its own, until the process is interrupted or nobody reads the output:
- * both abort the signal that `follow` is given. Resolves to the exit code, after an interruption 128 and the signal's
+ * Runs an endless `follow` until the process is interrupted or its output is closed: both abort the signal that
+ * `follow` receives. Resolves to the exit code, after an interruption 128 and the signal's
  * number, as of anything that a signal ended; rejects as `follow` does.
  */
 export async function followUntilInterrupted(

@@ -1,6 +1,6 @@
 import { Option } from "commander";
 
-/** Options that every command which talks to the service takes, before or after its name; `json` says what `--json` prints. */
+/** Options of all commands that call the service, before or after the command's name; `json` is the help of `--json`. */
 export function globalOptions(json = "Print JSON instead of a table"): Option[] {
   return [
     new Option("--api-url <url>", "URL of the service (default http://127.0.0.1:3001; env WEIR_API_URL)"),

@@ -5,7 +5,7 @@ import type { Terminal } from "./terminal.ts";
 
 /**
  * What the process ends with. `weir run` ends with the program's own code instead, or with 126, 127 or 128 + signal; a
- * signal that cuts a run or a tail short counts the same way.
+ * signal that ends a run or a tail early counts the same way.
  */
 export const EXIT = {
   ok: 0,
@@ -74,7 +74,7 @@ export interface OfflineAuthority {
 export interface MessageSocket {
   onOpen(listener: () => void): void;
   onMessage(listener: (text: string) => void): void;
-  /** Called once, when the connection is over or never came to be. */
+  /** Called once, when the connection ends or cannot be opened. */
   onClose(listener: (reason: string) => void): void;
   send(text: string): void;
   close(): void;
@@ -83,19 +83,19 @@ export interface MessageSocket {
 /** What a database holds: rules and other state, the captured traffic, or something that has no version of ours. */
 export type DatabaseContent = "state" | "traffic" | "other";
 
-/** What the commands need from the inside of the service; lent by the process's entry, each loaded when first asked for. */
+/** Internals of the service that commands need; the process's entry passes them, each loaded on first use. */
 export interface Parts {
   /** A logger, and where its lines go; closing that brings the last ones out. */
   readonly createLogger: (options: LogOptions) => Promise<{ readonly log: Logger; readonly output: LogOutput }>;
   /**
-   * SQLite's own quick check of a file; the sentences it has to say, none when all is well. Rejects with SQLite's error,
+   * SQLite's own quick check of a file; resolves to its messages, none if the file is intact. Rejects with SQLite's error,
    * and with a `DatabaseTooNewError` for a file of ours that a newer version wrote.
    */
   readonly checkDatabase: (path: string, content: DatabaseContent) => Promise<readonly string[]>;
   /** Opens the CA in a directory, making one where there is none yet. Throws an error with a sentence. */
   readonly openAuthority: (directory: string) => Promise<OfflineAuthority>;
   readonly openSocket: (url: string) => Promise<MessageSocket>;
-  /** The thread that a service's store will write on; it holds up nothing while nobody has use for it. */
+  /** The thread on which a service's store writes; started early, and idle until it is needed. */
   readonly startWriter: () => Promise<Worker>;
 }
 
@@ -109,7 +109,7 @@ export interface Invocation {
   readonly parts: Parts;
   /** Aborted when standard output is closed. */
   readonly outputGone: AbortSignal;
-  /** The signals that came before a command could say what they mean, which from now on have their usual effect. */
+  /** Signals received before the command installed handlers; later ones have their default effect. */
   readonly heldSignals: () => readonly NodeJS.Signals[];
   /** Ends the process at once; for a second interrupt. */
   readonly exitNow: (code: number) => void;

@@ -140,7 +140,7 @@ export async function runCommandLine(args: readonly string[], invocation: Invoca
   if (!TAKES_SIGNALS.has(name)) await releaseSignals(invocation.heldSignals);
   try {
     const program = await buildProgram(invocation, outcome, name);
-    // Without the flag an unknown command is complained about, with it commander explains whatever it last knew.
+    // With the flag, commander would print the help of the last known command instead of an error.
     const path = explained && pathOfCommand(program, explained);
     await program.parseAsync(path === undefined ? withoutVainHelp(program, words) : [...path, "--help"], {
       from: "user",
@@ -221,8 +221,8 @@ function commandIndex(words: readonly string[]): number {
 }
 
 /**
- * The words whose help `weir help traffic list` asks for, `traffic list`; commander itself looks only at the first.
- * undefined: no help of a command is asked for.
+ * The command of `weir help traffic list`, `traffic list`, since commander only considers the first word; undefined if
+ * the words do not request the help of a command.
  */
 function explainedWords(words: readonly string[]): readonly string[] | undefined {
   const at = commandIndex(words);
@@ -249,7 +249,7 @@ function pathOfCommand(program: Command, words: readonly string[]): readonly str
   return words.slice(0, end);
 }
 
-/** A word that names no command is complained about, also where its help is asked for. */
+/** Removes help flags after an unknown command, so that commander reports it. */
 function withoutVainHelp(program: Command, words: readonly string[]): readonly string[] {
   const isVain = words.some(isHelpFlag) && pathOfCommand(program, words) === undefined;
   return isVain ? words.filter((word) => !isHelpFlag(word)) : words;
@@ -309,7 +309,7 @@ async function forPeople(error: unknown): Promise<unknown> {
   return new CommandFailure(EXIT.failure, apiFailureText(error as ApiFailure), { cause: error });
 }
 
-/** Says on standard error what went wrong, once, and gives the exit code. */
+/** Prints an error on standard error, once, and returns the exit code. */
 function failureCode(error: unknown, invocation: Invocation): number {
   if (error instanceof CommanderError) {
     // Commander has written its message already; asking for help or the version is no failure.

@@ -5,7 +5,7 @@ import { REPLAY_LIMITS } from "@headworks/capture-contract";
 import type { DiffOptions, ReplayModifications } from "@headworks/capture-contract";
 import { CommandFailure, EXIT } from "./invocation.ts";
 
-/** Flags that say how a request differs from the one that is sent again. */
+/** Flags for changes to the request that is resent. */
 export interface ModificationFlags {
   readonly url?: string;
   readonly method?: string;

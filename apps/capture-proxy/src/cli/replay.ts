@@ -163,7 +163,7 @@ async function cancel(address: ApiAddress, id: string): Promise<void> {
   try {
     await callJson(address, replayOperations.cancelBatch, { params: { id } });
   } catch (error) {
-    // It ended by itself meanwhile.
+    // The batch has ended meanwhile.
     if (!(error instanceof ApiFailure && error.status === 409)) throw error;
   }
 }

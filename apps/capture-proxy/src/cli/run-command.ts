@@ -287,7 +287,7 @@ interface Capture {
   readonly isOwn: boolean;
   /** Captured traffic is kept after the run. */
   readonly isKept: boolean;
-  /** Resolves when what the run sent is in the store, as far as that can be told. */
+  /** Resolves when the traffic of the run is stored, as far as is known. */
   settle(signal: AbortSignal): Promise<void>;
   /** Stops an own proxy, or ends the run in a shared one. */
   end(): Promise<void>;
@@ -320,8 +320,8 @@ async function findCapture(
 }
 
 /**
- * The name of a session for this run alone: asked for, or needed because a report is to hold this run and nothing else.
- * Otherwise the traffic goes where people are looking, into the active session.
+ * The name of a separate session, if requested or needed for a report of this run only. Otherwise the traffic goes into
+ * the active session, where people look.
  */
 function sessionName(options: RunOptions, program: string): string | undefined {
   if (options.session !== undefined) return options.session;
@@ -432,7 +432,7 @@ async function settled(address: ApiAddress, signal: AbortSignal): Promise<void> 
   }
 }
 
-/** A run in a service that others use too: traffic through the run's own proxy port is told apart from all other. */
+/** A run in a shared service: its own proxy port separates its traffic from all other. */
 interface RunSession {
   readonly sessionId: string;
   readonly sessionName: string | null;
@@ -521,7 +521,7 @@ class RunSignals {
   #program: ChildProcess | undefined;
   #received: NodeJS.Signals | undefined;
 
-  /** `held` says what came before, which ends the run, and gives signals their usual effect again. */
+  /** `held` returns signals received earlier, which end the run, and restores the default effect of signals. */
   constructor(held: () => readonly NodeJS.Signals[]) {
     for (const signal of CAUGHT) process.on(signal, this.#listener);
     for (const signal of held()) this.#listener(signal);

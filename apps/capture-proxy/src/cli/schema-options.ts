@@ -39,7 +39,7 @@ export function pathParameters(
   }));
 }
 
-/** What may be said about a request besides its path; a body's property wins over a query's of the same name. */
+/** The properties of a request besides its path; a body's property takes precedence over a query's of the same name. */
 export function inputProperties(operation: Operation, shape: CommandShape): InputProperty[] {
   const hidden = new Set(shape.hidden);
   const isUpload = operation.body !== undefined && "upload" in operation.body;
@@ -69,7 +69,7 @@ const READ_ONLY: ReadonlySet<string> = new Set([
   "truncated",
 ]);
 
-/** Whether a word can say the value: text, number, yes or no, or a list of these. The rest is for `--body`. */
+/** Whether one word can express the value: text, number, boolean, or a list of these. Others need `--body`. */
 function isSayable(schema: Schema): boolean {
   const inner = innerSchema(schema);
   if (inner.anyOf !== undefined || inner.oneOf !== undefined || inner.$ref !== undefined) return false;
@@ -114,7 +114,7 @@ interface Box {
 }
 
 /**
- * Adds the flags of a property to a command; booleans get a form that says no. With `isBodyOptional` a property that the
+ * Adds the flags of a property to a command; booleans also get a negated form. With `isBodyOptional` a property that the
  * body needs may still be left out with the whole body.
  */
 export function addPropertyOptions(
@@ -148,7 +148,7 @@ export function givenValue(command: Command, property: InputProperty, flags: str
   if (command.getOptionValueSource(key) !== "cli") return undefined;
   const value = command.getOptionValue(key) as boolean | Box;
   if (typeof value === "object") return value.value;
-  // Query texts say true and false as words.
+  // Query parameters are texts.
   return property.schema.type === "string" ? String(value) : value;
 }
 

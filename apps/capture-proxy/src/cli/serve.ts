@@ -14,7 +14,7 @@ import { DEFAULT_URL } from "./api-connection.ts";
 import { CommandFailure, EXIT, type Invocation, type LogTarget } from "./invocation.ts";
 import { shellQuoted, type Terminal, visibleText } from "./terminal.ts";
 
-/** Exchanges that are open when the service is asked to stop get this long to end. */
+/** Time for open exchanges to complete after a request to stop. */
 const GRACE_MS = 5000;
 
 /** What a start needs besides the settings' own sources. */
@@ -207,7 +207,7 @@ export function addServeOptions(command: Command): void {
     .addHelpText("after", SERVE_HELP);
 }
 
-/** `weir serve`: runs until it is asked to stop; resolves to the exit code. */
+/** `weir serve`: runs until a signal requests to stop; resolves to the exit code. */
 export async function serve(invocation: Invocation, command: Command): Promise<number> {
   const stopRequest = firstSignal(invocation);
   try {

@@ -26,7 +26,7 @@ const GAP = 2;
 
 /**
  * Rows as lines no wider than the terminal: cells that do not fit are cut with `…`, the widest shrinkable column first.
- * Where nobody looks (a pipe), nothing is cut.
+ * In a pipe nothing is cut.
  */
 export function renderTable<Row>(rows: readonly Row[], columns: readonly Column<Row>[], terminal: Terminal): string {
   const cells = rows.map((row) => columns.map((column) => visibleText(column.text(row))));
@@ -81,7 +81,7 @@ function widestShrinkable<Row>(columns: readonly Column<Row>[], widths: readonly
   return found;
 }
 
-/** The widest of the other columns that may shrink: down to it the widest gives way alone. */
+/** The width of the next widest column that may shrink: down to it, only the widest shrinks. */
 function secondWidth<Row>(columns: readonly Column<Row>[], widths: readonly number[], widest: number): number {
   return columns.reduce((found, column, at) => {
     const width = widths[at] ?? 0;
@@ -151,7 +151,7 @@ export function valueText(value: unknown): string {
   if (value === null || value === undefined) return "";
   if (typeof value === "string") return value;
   if (typeof value === "boolean") return value ? "yes" : "no";
-  // Measured values carry a dozen digits that say nothing.
+  // Measured values have a dozen meaningless digits.
   if (typeof value === "number") return String(Number(value.toFixed(3)));
   if (isNumeric(value)) return String(value);
   if (Array.isArray(value) && value.every((item) => typeof item !== "object" || item === null || isNumeric(item))) {

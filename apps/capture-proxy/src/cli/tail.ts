@@ -119,7 +119,7 @@ async function follow({ socket, query, printer, catchUp, stderr, signal }: Follo
   socket.onOpen(() => {
     isOpen = true;
     socket.send(JSON.stringify({ type: "Subscribe", data: { filter: query === undefined ? null : { q: query } } }));
-    // A connection sees everything until it has subscribed; what comes after the Pong is filtered.
+    // A connection receives everything until it has subscribed; messages after the Pong are filtered.
     socket.send(JSON.stringify({ type: "Ping" }));
   });
   let isFiltered = false;
@@ -169,10 +169,10 @@ function afterFailure(error: unknown): FollowResult {
   return isRefused ? { kind: "refused", message } : { kind: "ended", reason: message, hasWorked: false };
 }
 
-/** How many of the newest entries are asked for to fill a gap. */
+/** How many of the newest entries are requested to fill a gap. */
 const GAP_ROWS = 1000;
 
-/** Prints the rows that were there first, and after a gap those that came in it. */
+/** Prints the stored rows at first, and after a gap those that it missed. */
 async function printStored(address: ApiAddress, options: TailOptions, printer: EntryPrinter): Promise<void> {
   const limit = printer.oldestSeq === undefined ? Math.max(1, options.lines) : GAP_ROWS;
   const query = { ...(options.query === undefined ? {} : { q: options.query }), sort: "seq", order: "desc", limit };
@@ -187,7 +187,7 @@ const REMEMBERED = 5000;
 
 /** Prints each exchange once, when it is over. */
 export class EntryPrinter {
-  /** Entries before this one are not asked for; set once by {@link start}. */
+  /** Entries before this one are not printed; set once by {@link start}. */
   oldestSeq: number | undefined;
   readonly #terminal: Terminal;
   readonly #isJson: boolean;

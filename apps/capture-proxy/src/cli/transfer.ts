@@ -60,7 +60,7 @@ async function toFile(response: IncomingMessage, path: string, invocation: Invoc
   }
 }
 
-/** Where a name leads. A file put in the place of a device or a pipe would take it from everybody who uses it. */
+/** The target of a path. A file must not replace a device or a pipe, which others may use. */
 async function placeOf(path: string): Promise<{ readonly path: string; readonly isFile: boolean }> {
   try {
     const facts = await stat(path);
@@ -113,7 +113,7 @@ class VisibleBytes extends Transform {
 /** How often a progress line is drawn. */
 const REDRAW_MS = 100;
 
-/** Counts what flows through and draws it on a terminal; elsewhere the stream is left as it is. */
+/** Adds a progress display on a terminal; otherwise the stream is unchanged. */
 function withProgress(source: Readable, totalBytes: number | undefined, terminal: Terminal, verb: string): Readable {
   if (!terminal.isTty) return source;
   let bytes = 0;

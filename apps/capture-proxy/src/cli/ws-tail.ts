@@ -86,7 +86,7 @@ interface Followed {
   readonly signal: AbortSignal;
 }
 
-/** Prints what comes until the signal aborts. Throws {@link CommandFailure} with a sentence when the service ends it. */
+/** Prints messages until the signal aborts. Throws {@link CommandFailure} if the service ends the connection. */
 async function follow(socket: MessageSocket, { print, stderr, address, signal }: Followed): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const fail = (sentence: string): void => {
