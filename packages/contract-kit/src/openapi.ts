@@ -80,13 +80,13 @@ function operationObject(
 
 function parameterObjects(
   schema: TSchema | undefined,
-  place: "path" | "query",
+  location: "path" | "query",
   components: Record<string, Json>,
 ): Json[] {
   const object: ObjectSchema | undefined = schema;
   return Object.entries(object?.properties ?? {}).map(([name, property]) => ({
     name,
-    in: place,
+    in: location,
     required: object?.required?.includes(name) ?? false,
     ...(property.description === undefined ? {} : { description: property.description }),
     schema: reference(property, components),

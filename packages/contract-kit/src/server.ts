@@ -114,16 +114,16 @@ function numericNames(schema: TSchema | undefined): string[] {
 function runTexts(
   validate: ValidateFunction | undefined,
   value: unknown,
-  place: string,
+  location: string,
   numbers: readonly string[],
   issues: Issue[],
 ): void {
   const texts = (value ?? {}) as Record<string, unknown>;
   const odd = numbers.filter((name) => typeof texts[name] === "string" && !/^-?\d+(?:\.\d+)?$/.test(texts[name]));
   const found: Issue[] = [];
-  run(validate, value, place, found);
-  for (const name of odd) issues.push({ path: `${place}/${name}`, message: "must be a number" });
-  issues.push(...found.filter((issue) => !odd.some((name) => issue.path === `${place}/${name}`)));
+  run(validate, value, location, found);
+  for (const name of odd) issues.push({ path: `${location}/${name}`, message: "must be a number" });
+  issues.push(...found.filter((issue) => !odd.some((name) => issue.path === `${location}/${name}`)));
 }
 
 /**
@@ -145,11 +145,11 @@ export function compileValueValidator(schema: TSchema, name: string): (value: un
  * could not read any response that contains it. `text` is what the value was parsed from, UTF-8 once: only an escape
  * in it can be such a half.
  */
-export function unicodeIssue(text: string, value: unknown, place: string): Issue | undefined {
+export function unicodeIssue(text: string, value: unknown, location: string): Issue | undefined {
   const path = pathOfHalfPair(text, value);
   if (path === undefined) return undefined;
   const names = path.map((name) => name.replaceAll("~", "~0").replaceAll("/", "~1"));
-  return { path: [place, ...names].join("/"), message: "has ill-formed Unicode: half of a surrogate pair" };
+  return { path: [location, ...names].join("/"), message: "has ill-formed Unicode: half of a surrogate pair" };
 }
 
 /**
@@ -165,18 +165,18 @@ export function operationProblems({ params, query, body, responses }: Operation)
   });
 }
 
-function run(validate: ValidateFunction | undefined, value: unknown, place: string, issues: Issue[]): void {
+function run(validate: ValidateFunction | undefined, value: unknown, location: string, issues: Issue[]): void {
   if (!validate) return;
   try {
     if (validate(value) || settles(validate, value)) return;
   } catch (error) {
     // Schemas that refer to themselves are checked by recursion, and a value may nest deeper than the stack.
     if (!(error instanceof RangeError)) throw error;
-    issues.push({ path: place, message: "is nested too deeply" });
+    issues.push({ path: location, message: "is nested too deeply" });
     return;
   }
   for (const error of meaningful(validate.errors ?? [])) {
-    issues.push({ path: place + pointer(error), message: sentence(error) });
+    issues.push({ path: location + pointer(error), message: sentence(error) });
   }
 }
 
@@ -315,7 +315,7 @@ function hasHalfPair(text: string): boolean {
   return false;
 }
 
-/** The unit that `\uXXXX` at this place stands for; -1 for anything else. */
+/** The unit that `\uXXXX` at this index encodes; -1 for anything else. */
 function escapedUnit(text: string, at: number): number {
   return text.startsWith("\\u", at) ? Number.parseInt(text.slice(at + 2, at + ESCAPE_LENGTH), 16) : -1;
 }

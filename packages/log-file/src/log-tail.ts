@@ -35,18 +35,18 @@ export async function lastLines(path: string, limit: number): Promise<LogTail> {
  * missing. Undefined for an invalid cursor.
  */
 export async function linesSince(path: string, cursor: string, limit: number): Promise<LogTail | undefined> {
-  const place = parseCursor(cursor);
-  if (place === undefined) return undefined;
+  const position = parseCursor(cursor);
+  if (position === undefined) return undefined;
   const found = await statOrNothing(path);
-  if (found?.ino === place.inode) {
-    const tail = await linesFrom(path, place, limit);
+  if (found?.ino === position.inode) {
+    const tail = await linesFrom(path, position, limit);
     if (tail !== undefined) return tail;
   }
   const archives = await listArchives(path);
-  const at = archives.findIndex(({ inode }) => inode === place.inode);
+  const at = archives.findIndex(({ inode }) => inode === position.inode);
   const archive = archives[at];
   if (archive !== undefined) {
-    const tail = await linesFrom(archive.path, place, limit);
+    const tail = await linesFrom(archive.path, position, limit);
     if (tail !== undefined && tail.lines.length > 0) return tail;
     const next = at === 0 ? path : archives[at - 1]?.path;
     const start = next === undefined ? undefined : await linesFrom(next, undefined, limit);
@@ -54,11 +54,11 @@ export async function linesSince(path: string, cursor: string, limit: number): P
     return { lines: [], cursor, isMissing: false };
   }
   const start = await linesFrom(path, undefined, limit);
-  const isMissing = place.inode !== 0n;
+  const isMissing = position.inode !== 0n;
   return start === undefined ? { lines: [], cursor, isMissing: false } : { ...start, isMissing };
 }
 
-interface Place {
+interface Position {
   readonly inode: bigint;
   readonly offset: number;
 }
@@ -67,17 +67,17 @@ function cursorText(inode: bigint, offset: number): string {
   return `${inode}-${offset}`;
 }
 
-function parseCursor(text: string): Place | undefined {
+function parseCursor(text: string): Position | undefined {
   const [, inode, offset] = /^(\d{1,20})-(\d{1,15})$/.exec(text) ?? [];
   return inode === undefined || offset === undefined ? undefined : { inode: BigInt(inode), offset: Number(offset) };
 }
 
 /** Undefined if the file is missing or shorter than the offset, as after truncation. */
-async function linesFrom(path: string, place: Place | undefined, limit: number): Promise<LogTail | undefined> {
+async function linesFrom(path: string, position: Position | undefined, limit: number): Promise<LogTail | undefined> {
   await using opened = await openRegular(path);
   if (opened === undefined) return undefined;
-  const offset = place?.offset ?? 0;
-  if ((place !== undefined && place.inode !== opened.inode) || offset > opened.sizeBytes) return undefined;
+  const offset = position?.offset ?? 0;
+  if ((position !== undefined && position.inode !== opened.inode) || offset > opened.sizeBytes) return undefined;
   const bytes = await readAt(opened.file, offset, Math.min(WINDOW_BYTES, opened.sizeBytes - offset));
   let end = 0;
   const lines: string[] = [];

@@ -76,7 +76,7 @@ function fillCommand(command: Command, facts: OperationCommand, invocation: Invo
     );
   }
   if (hasMedia(operation)) command.option("-o, --output <file>", "Write to a file instead of standard output");
-  const takesQuery = properties.some(({ place, path }) => place === "query" && path[0] === "q");
+  const takesQuery = properties.some(({ location, path }) => location === "query" && path[0] === "q");
   if (takesQuery) command.addHelpText("after", QUERY_TIMES);
   for (const option of globalOptions()) if (option.long !== "--json" || !hasMedia(operation)) command.addOption(option);
   command.action(async () => {
@@ -115,7 +115,7 @@ async function requestOf(
     const given = positional.includes(name) ? words.shift() : givenValue(command, property, shape.flags?.[name]);
     if (given === undefined) continue;
     const value = await withEntryIds(address, property, given);
-    if (property.place === "query") query[name] = value;
+    if (property.location === "query") query[name] = value;
     else if (bodies.value !== undefined && !isObject(bodies.value)) {
       throw new CommandFailure(EXIT.usage, "--body must be a JSON object if it is combined with other flags");
     } else bodies.value = withValue(bodies.value, property.path, value);
@@ -140,7 +140,7 @@ function refuseMissing(
   const given = { ...query, ...(isObject(body) ? body : {}) };
   const isBodyLeftOut = body === undefined && operation.bodyOptional === true;
   const missing = properties
-    .filter((property) => property.isRequired && !(property.place === "body" && isBodyLeftOut))
+    .filter((property) => property.isRequired && !(property.location === "body" && isBodyLeftOut))
     .map(({ path }) => path.join("-"))
     .filter((name) => !Object.hasOwn(given, name))
     .map((name) => `--${name.replaceAll("_", "-")}`);

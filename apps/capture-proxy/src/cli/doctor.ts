@@ -452,14 +452,14 @@ const NO_SPACE = 104_857_600;
 function checkDataDirectory({ dataDir }: CheckContext): readonly Finding[] {
   const name = "Data directory";
   const exists = existsSync(dataDir);
-  const place = exists ? dataDir : nearestExisting(dataDir);
-  const problem = writeProblem(place);
+  const directory = exists ? dataDir : nearestExisting(dataDir);
+  const problem = writeProblem(directory);
   if (problem !== undefined) {
     return [
       {
         name,
         status: "fail",
-        detail: `${place} cannot be written: ${problem}`,
+        detail: `${directory} cannot be written: ${problem}`,
         advice: "correct its permissions, or choose another directory with --data-dir",
       },
     ];
@@ -475,7 +475,7 @@ function checkDataDirectory({ dataDir }: CheckContext): readonly Finding[] {
       advice: `captured traffic holds passwords: chmod 700 ${dataDir}`,
     });
   }
-  const { bavail, bsize } = statfsSync(place);
+  const { bavail, bsize } = statfsSync(directory);
   const free = bavail * bsize;
   const status = free < NO_SPACE ? "fail" : free < LITTLE_SPACE ? "warn" : "ok";
   findings.push({
@@ -488,7 +488,7 @@ function checkDataDirectory({ dataDir }: CheckContext): readonly Finding[] {
 }
 
 function nearestExisting(path: string): string {
-  for (let place = path; ; place = dirname(place)) if (existsSync(place) || dirname(place) === place) return place;
+  for (let found = path; ; found = dirname(found)) if (existsSync(found) || dirname(found) === found) return found;
 }
 
 /** Checking permissions is not enough: a read-only file system, a quota or a container may still refuse writes. */

@@ -226,8 +226,8 @@ function commandIndex(words: readonly string[]): number {
  */
 function explainedWords(words: readonly string[]): readonly string[] | undefined {
   const at = commandIndex(words);
-  const asked = words[at] === "help" ? words.slice(at + 1) : [];
-  return asked.length === 0 ? undefined : [...words.slice(0, at), ...asked];
+  const named = words[at] === "help" ? words.slice(at + 1) : [];
+  return named.length === 0 ? undefined : [...words.slice(0, at), ...named];
 }
 
 /**

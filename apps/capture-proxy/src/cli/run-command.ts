@@ -171,7 +171,7 @@ async function report(
   } catch (error) {
     if (options.har !== undefined || signal.aborted) throw error;
     // Ending the run calls the same service, and reports that it is unreachable.
-    if (!(error instanceof ApiFailure && error.code === "UNREACHABLE")) complain(invocation, error);
+    if (!(error instanceof ApiFailure && error.code === "UNREACHABLE")) reportError(invocation, error);
   }
 }
 
@@ -180,11 +180,11 @@ async function end(capture: Capture, invocation: Invocation): Promise<void> {
   try {
     await capture.end();
   } catch (error) {
-    complain(invocation, error);
+    reportError(invocation, error);
   }
 }
 
-function complain({ stderr }: Invocation, error: unknown): void {
+function reportError({ stderr }: Invocation, error: unknown): void {
   stderr.write(`weir: ${visibleText((error as Error).message)}\n`);
 }
 
@@ -229,7 +229,7 @@ async function reportRun(
   const isAsked = options.har !== undefined || options.summary === true;
   if (!isAsked && !stderr.isTty) return;
   if (!capture.hasOwnSession) {
-    stderr.write(`${stderr.style("dim", `weir: captured${place(capture, options)}`)}\n`);
+    stderr.write(`${stderr.style("dim", `weir: captured${locationText(capture, options)}`)}\n`);
     return;
   }
   await capture.settle(signal);
@@ -250,7 +250,7 @@ async function reportRun(
     });
     stderr.write(present((value as TrafficEntry[]).toReversed(), "TrafficEntry", stderr));
   }
-  stderr.write(stderr.style("dim", `${totals(summary)}${place(capture, options)}`) + "\n");
+  stderr.write(stderr.style("dim", `${totals(summary)}${locationText(capture, options)}`) + "\n");
 }
 
 function totals({ total, errors, request_bytes: sent, response_bytes: received }: TrafficSummary): string {
@@ -259,7 +259,7 @@ function totals({ total, errors, request_bytes: sent, response_bytes: received }
   return `weir: ${count}${failures}, ${sizeText(sent)} sent, ${sizeText(received)} received`;
 }
 
-function place(capture: Capture, options: RunOptions): string {
+function locationText(capture: Capture, options: RunOptions): string {
   if (!capture.isOwn) {
     return `; session ${visibleText(capture.sessionName ?? capture.sessionId)} at ${shownUrl(capture.address)}`;
   }

@@ -21,7 +21,7 @@ interface Schema {
 
 /** One property of a request as a flag or a positional word. */
 export interface InputProperty {
-  readonly place: "query" | "body";
+  readonly location: "query" | "body";
   /** Names from the outside in: `["upstream_proxy", "host"]`. */
   readonly path: readonly string[];
   readonly schema: Schema;
@@ -85,14 +85,14 @@ function flagOf(path: readonly string[]): string {
   return name === "body" ? "--text" : `--${name}`;
 }
 
-function leaves(schema: Schema | undefined, place: "query" | "body", path: readonly string[]): InputProperty[] {
+function leaves(schema: Schema | undefined, location: "query" | "body", path: readonly string[]): InputProperty[] {
   const required = new Set(schema?.required);
   return Object.entries(schema?.properties ?? {}).flatMap(([name, property]) => {
     const own = [...path, name];
-    if (place === "body" && READ_ONLY.has(name)) return [];
-    if (property.type === "object" && property.properties !== undefined) return leaves(property, place, own);
+    if (location === "body" && READ_ONLY.has(name)) return [];
+    if (property.type === "object" && property.properties !== undefined) return leaves(property, location, own);
     if (!isSayable(property)) return [];
-    return [{ place, path: own, schema: property, isRequired: required.has(name) && path.length === 0 }];
+    return [{ location, path: own, schema: property, isRequired: required.has(name) && path.length === 0 }];
   });
 }
 
@@ -125,7 +125,7 @@ export function addPropertyOptions(
 ): void {
   const flag = flagOf(property.path);
   const flags = given ?? (isBoolean(property.schema) ? flag : `${flag} <${placeholder(property.schema)}>`);
-  const isRequired = property.isRequired && !(property.place === "body" && isBodyOptional);
+  const isRequired = property.isRequired && !(property.location === "body" && isBodyOptional);
   const option = new PropertyOption(flags, property, isRequired);
   if (!isBoolean(property.schema)) {
     // In a box: commander takes a parsed null for an absent value.

@@ -159,9 +159,9 @@ function systemError(error: unknown): SystemError | undefined {
 
 function inUseSentence(error: unknown, { port, address, flag }: SystemError): string {
   if (error instanceof StartupError) return error.message;
-  const place = port === undefined ? "The address" : `Port ${port}${address === undefined ? "" : ` on ${address}`}`;
+  const subject = port === undefined ? "The address" : `Port ${port}${address === undefined ? "" : ` on ${address}`}`;
   const choice = flag === undefined ? "" : ` with ${flag}${flag === "--socks-port" ? "" : " (0 selects a free port)"}`;
-  return `${place} is in use: stop the program that uses it, or choose another port${choice}`;
+  return `${subject} is in use: stop the program that uses it, or choose another port${choice}`;
 }
 
 /** Shown below the options of `weir serve --help`. */

@@ -52,16 +52,16 @@ async function toFile(response: IncomingMessage, path: string, invocation: Invoc
   const length = Number(response.headers["content-length"] ?? Number.NaN);
   const bytes = withProgress(response, Number.isNaN(length) ? undefined : length, invocation.stderr, "received");
   try {
-    const place = await placeOf(path);
-    if (place.isFile) await toWholeFile(bytes, place.path);
-    else await pipeline(bytes, createWriteStream(place.path));
+    const target = await targetOf(path);
+    if (target.isFile) await toWholeFile(bytes, target.path);
+    else await pipeline(bytes, createWriteStream(target.path));
   } catch (error) {
     throw new CommandFailure(EXIT.failure, `Cannot write ${path}: ${(error as Error).message}`, { cause: error });
   }
 }
 
 /** The target of a path. A file must not replace a device or a pipe, which others may use. */
-async function placeOf(path: string): Promise<{ readonly path: string; readonly isFile: boolean }> {
+async function targetOf(path: string): Promise<{ readonly path: string; readonly isFile: boolean }> {
   try {
     const facts = await stat(path);
     // A link is kept; its target is written.

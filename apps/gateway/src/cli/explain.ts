@@ -48,7 +48,7 @@ interface Explanation {
   }[];
 }
 
-export type Explain = (document: ConfigDocument, asked: AskedRequest) => Explanation;
+export type Explain = (document: ConfigDocument, request: AskedRequest) => Explanation;
 
 /**
  * `sluice explain --path /v1/users`: shows which route matches a request, and why others do not. Resolves to 0 for any
@@ -80,7 +80,7 @@ export async function explain(
   }
   printUnchecked(name, issues, streams);
   const { method = "GET", path, host, listener, scheme } = options;
-  const asked = {
+  const request = {
     method,
     target: path,
     headers,
@@ -88,8 +88,8 @@ export async function explain(
     ...(listener === undefined ? {} : { listener }),
     ...(scheme === undefined ? {} : { scheme }),
   };
-  const explanation = explainRoute(document, asked);
-  streams.stdout.write(options.json === true ? `${toJson(explanation)}\n` : explanationText(asked, explanation));
+  const explanation = explainRoute(document, request);
+  streams.stdout.write(options.json === true ? `${toJson(explanation)}\n` : explanationText(request, explanation));
   return EXIT.ok;
 }
 
