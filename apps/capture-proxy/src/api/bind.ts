@@ -138,7 +138,7 @@ function serialize(operation: Operation, result: Result): BoundResponse {
   return { status: result.status, headers: { "content-type": "application/json; charset=utf-8", ...headers }, body };
 }
 
-/** A list that its handler says no number of is all there is. */
+/** A list without a count from its handler is complete. */
 function countOf({ responseFields }: Operation, body: unknown): Record<string, string> {
   if (!Array.isArray(body) || responseFields?.["X-Total-Count"] === undefined) return {};
   return { "x-total-count": String(body.length) };

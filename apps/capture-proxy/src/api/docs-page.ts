@@ -7,7 +7,7 @@ interface DocsInfo {
   readonly prefix: string;
 }
 
-/** A page that describes every operation, made from the contract alone: no script, anchors named as the operations. */
+/** A page that describes every operation of the contract, without scripts; anchors have the names of operations. */
 export function renderApiDocs(operations: AnyOperations, info: DocsInfo): string {
   const slices = Object.entries(operations);
   const contents = slices
@@ -131,7 +131,7 @@ function bracketed(type: string): string {
   return type.includes(" | ") ? `(${type})` : type;
 }
 
-/** A sentence of the contract, in which backticks set off what is code. */
+/** A sentence of the contract, with code in backticks. */
 function prose(text: string): string {
   return escape(text).replace(/`([^`]+)`/g, "<code>$1</code>");
 }

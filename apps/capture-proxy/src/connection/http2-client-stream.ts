@@ -338,18 +338,17 @@ function responseSection({ status, fields }: Readonly<ResponseMessage>, framing:
   setFraming(forwarded, framing);
   // RFC 9110, 8.6 and 15.3.6: neither status has a body.
   if (status === 204 || status === 205) removeField(forwarded, "content-length");
-  return withFields([":status", String(status)], forwarded);
+  const section = [":status", String(status)];
+  appendHttp2Fields(forwarded, section);
+  return section;
 }
 
 /** The section that accepts a WebSocket: 200 without Sec-WebSocket-Accept (RFC 8441, 5). */
 function switchSection(fields: Readonly<RawFields>): string[] {
   const forwarded = withoutHopByHop(fields);
   removeField(forwarded, "sec-websocket-accept");
-  return withFields([":status", "200"], forwarded);
-}
-
-function withFields(section: string[], fields: Readonly<RawFields>): string[] {
-  appendHttp2Fields(fields, section);
+  const section = [":status", "200"];
+  appendHttp2Fields(forwarded, section);
   return section;
 }
 

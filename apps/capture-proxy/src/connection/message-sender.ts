@@ -61,7 +61,7 @@ export class HeldBody {
     if (this.isWanted) this.#settle({ kind: "complete", bytes: this.joined() });
   }
 
-  /** The exchange is over: resolves what is pending. */
+  /** The exchange is over: resolves pending promises. */
   abandon(): void {
     this.#pieces = [];
     this.#settle(GONE);

@@ -99,7 +99,9 @@ async function requestHead(
   );
   origin.sendEnd(undefined);
   origin.flush();
-  const timer = setTimeout(() => resolve({ failure: noResponse(hostPort) }), RESPONSE_TIMEOUT_MS);
+  const message = `${hostPort} did not respond within ${RESPONSE_TIMEOUT_MS} ms`;
+  const late: Failure = { stage: "receive", side: "upstream", code: "UPSTREAM_TIMEOUT", message };
+  const timer = setTimeout(() => resolve({ failure: late }), RESPONSE_TIMEOUT_MS);
   const outcome = await unlessAborted(promise, resolve, signal, nothing);
   clearTimeout(timer);
   origin.destroy();
@@ -119,11 +121,6 @@ async function unlessAborted<T>(
   if (signal.aborted) onAbort();
   signal.addEventListener("abort", onAbort, { once: true });
   return await outcome.finally(() => signal.removeEventListener("abort", onAbort));
-}
-
-function noResponse(hostPort: string): Failure {
-  const message = `${hostPort} did not respond within ${RESPONSE_TIMEOUT_MS} ms`;
-  return { stage: "receive", side: "upstream", code: "UPSTREAM_TIMEOUT", message };
 }
 
 interface Part {
