@@ -1,16 +1,6 @@
 import type { CaptureSession, Failure, TlsInfo } from "@headworks/capture-contract";
-import {
-  type HarBody,
-  type HarEntry,
-  harEntryTexts,
-  harEpilogue,
-  type HarExchange,
-  type HarExchangeTimings,
-  type HarPage,
-  harPrologue,
-  type HarWebSocketMessage,
-  toHarEntry,
-} from "@headworks/har";
+import { harEntryTexts, harEpilogue, harPrologue, toHarEntry } from "@headworks/har";
+import type { HarBody, HarEntry, HarExchange, HarExchangeTimings, HarPage, HarWebSocketMessage } from "@headworks/har";
 import { decodeContentSync } from "@headworks/http-fields/content-coding";
 import { fieldValue } from "@headworks/http1";
 import type { Database, SqlRow, SqlValue } from "../database.ts";

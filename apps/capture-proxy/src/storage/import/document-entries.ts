@@ -1,32 +1,16 @@
 import { closeSync, openSync, readSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { makeDirectorySync } from "@headworks/files";
-import {
-  fromLargeHarEntry,
-  HarDecoder,
-  type HarItem,
-  type HarWebSocketMessage,
-  type KeptText,
-  LargeText,
-} from "@headworks/har";
+import { fromLargeHarEntry, HarDecoder, LargeText } from "@headworks/har";
+import type { HarItem, HarWebSocketMessage, KeptText } from "@headworks/har";
 import { SESSION_FORMAT_VERSION } from "../export/traffic-export.ts";
 import { CheckedMembers, MemberError } from "./checked-members.ts";
 import type { FileTarget, ImportedEntry } from "./imported-entry.ts";
 import { importedHarEntry } from "./imported-har-entry.ts";
-import {
-  base64Bytes,
-  type FoundBody,
-  importedNativeEntry,
-  largeBase64,
-  largeMembersOf,
-} from "./imported-native-entry.ts";
-import {
-  importedFrame,
-  type ImportedFrame,
-  importedStream,
-  type ImportedStream,
-  streamOfHar,
-} from "./imported-stream.ts";
+import { base64Bytes, importedNativeEntry, largeBase64, largeMembersOf } from "./imported-native-entry.ts";
+import type { FoundBody } from "./imported-native-entry.ts";
+import { importedFrame, importedStream, streamOfHar } from "./imported-stream.ts";
+import type { ImportedFrame, ImportedStream } from "./imported-stream.ts";
 import { DocumentError, MemberScanner, parseElement, type TakeElement } from "./member-scanner.ts";
 import type { ImportedSession } from "./session-imports.ts";
 

@@ -4,15 +4,8 @@ import type { FrameBatch, FrameTuple, StreamOpening, StreamProgress } from "../s
 import { BatchMemory } from "../write/entry-record.ts";
 import { MemberError } from "./checked-members.ts";
 import { type DocumentReader, type DocumentTarget, harReader, sessionReader, TextFiles } from "./document-entries.ts";
-import {
-  FILES_OF_AN_IMPORT,
-  type FromImport,
-  type ImportedSession,
-  type ImportSetup,
-  MAX_ERRORS,
-  STREAMS_OF_AN_IMPORT,
-  type ToImport,
-} from "./session-imports.ts";
+import { FILES_OF_AN_IMPORT, MAX_ERRORS, STREAMS_OF_AN_IMPORT } from "./session-imports.ts";
+import type { FromImport, ImportedSession, ImportSetup, ToImport } from "./session-imports.ts";
 import { encodeImported, type ImportedEntry } from "./imported-entry.ts";
 import type { ImportedFrame, ImportedStream } from "./imported-stream.ts";
 import { DocumentError } from "./member-scanner.ts";

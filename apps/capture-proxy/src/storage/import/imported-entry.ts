@@ -12,18 +12,8 @@ import {
 } from "@headworks/http-fields/content-coding";
 import { fieldValue } from "@headworks/http1";
 import { INLINE_BODY_BYTES } from "#exchange/body.ts";
-import {
-  BODY_STATES,
-  type BodyRecord,
-  type EffectRecord,
-  type EntryRecord,
-  type EntryStateCode,
-  entryText,
-  FLAG_PASSTHROUGH,
-  NO_BODY,
-  NOT_STORED,
-  tlsText,
-} from "../write/entry-record.ts";
+import { BODY_STATES, entryText, FLAG_PASSTHROUGH, NO_BODY, NOT_STORED, tlsText } from "../write/entry-record.ts";
+import type { BodyRecord, EffectRecord, EntryRecord, EntryStateCode } from "../write/entry-record.ts";
 import { type FieldFacts, readFields, resourceTypeOf, withoutParameters } from "../write/exchange-record.ts";
 
 /** A validated entry from any format. */

@@ -14,19 +14,8 @@ import {
   KINDS,
 } from "../write/entry-record.ts";
 import { checkedFailure, CheckedMembers, checkedTls, MemberError } from "./checked-members.ts";
-import {
-  bodyStateCode,
-  clientOf,
-  cutNote,
-  type FileTarget,
-  type ImportedEffect,
-  type ImportedEntry,
-  type ImportedMessage,
-  type ImportedTarget,
-  keptBytes,
-  targetOfUrl,
-  writtenToFile,
-} from "./imported-entry.ts";
+import { bodyStateCode, clientOf, cutNote, keptBytes, targetOfUrl, writtenToFile } from "./imported-entry.ts";
+import type { FileTarget, ImportedEffect, ImportedEntry, ImportedMessage, ImportedTarget } from "./imported-entry.ts";
 
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/u;
 /** Bytes as characters, without controls except tab. */

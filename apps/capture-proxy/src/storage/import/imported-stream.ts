@@ -8,13 +8,11 @@ import {
   FRAME_DIRECTIONS,
   FRAME_EFFECTS,
   FRAME_TYPES,
-  type FrameTuple,
   STATE_CLOSED,
   STREAM_KINDS,
   STREAM_STATES,
-  type StreamOpening,
-  type StreamProgress,
 } from "../streams/stream-store.ts";
+import type { FrameTuple, StreamOpening, StreamProgress } from "../streams/stream-store.ts";
 
 const MAX_TEXT_LENGTH = 65_536;
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/u;

@@ -11,26 +11,19 @@ import type {
 } from "@headworks/capture-contract";
 import { fieldValue, type RawFields } from "@headworks/http1";
 import { exchangeUrl, type Scheme } from "#exchange/exchange.ts";
-import {
-  type BodyFacts,
-  bodyMembers,
-  fieldPairs,
-  joinedFields,
-  shownRequest,
-  shownResponse,
-} from "#exchange/shown-message.ts";
+import { bodyMembers, fieldPairs, joinedFields, shownRequest, shownResponse } from "#exchange/shown-message.ts";
+import type { BodyFacts } from "#exchange/shown-message.ts";
 import type { SqlRow } from "../database.ts";
 import {
   BODY_STATES,
-  type EffectRecord,
   ENTRY_STATES,
-  type EntryStateCode,
   FLAG_MODIFIED,
   FLAG_PASSTHROUGH,
   FLAG_SCRIPTED,
   kindsOfFlags,
   TLS_COLUMNS,
 } from "../write/entry-record.ts";
+import type { EffectRecord, EntryStateCode } from "../write/entry-record.ts";
 
 /** Maps an exported pending entry to failed. */
 export function finalState(state: EntryState): EntryState {

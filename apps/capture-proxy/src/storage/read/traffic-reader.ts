@@ -14,15 +14,8 @@ import {
   streamTexts,
   type TrafficExport,
 } from "../export/traffic-export.ts";
-import {
-  type Condition,
-  conditionOf,
-  type EntrySource,
-  type Cancellation,
-  FilteredSetCache,
-  orderedSeqs,
-  planFilter,
-} from "../search/filtered-set.ts";
+import { conditionOf, FilteredSetCache, orderedSeqs, planFilter } from "../search/filtered-set.ts";
+import type { Cancellation, Condition, EntrySource } from "../search/filtered-set.ts";
 import { TextIndex } from "../search/text-index.ts";
 import { StoredBodies } from "../stored-bodies.ts";
 import { SNAPSHOT_COLUMNS, snapshotOfRow, storedFields } from "./stored-entry.ts";

@@ -7,13 +7,9 @@ import {
   fromParameters,
   indexable,
   needs,
-  type Needs,
   parseQuery,
-  type Plan,
-  type PlanColumn,
-  type Predicate,
-  type Query,
 } from "@headworks/query-language";
+import type { Needs, Plan, PlanColumn, Predicate, Query } from "@headworks/query-language";
 import type { Database, SqlRow, SqlValue, Statement } from "../database.ts";
 import type { SessionScope, ToReader } from "../read/reader-client.ts";
 import { RECORD_COLUMNS, RECORD_HEAD_COLUMNS, RowRecord } from "../read/row-record.ts";

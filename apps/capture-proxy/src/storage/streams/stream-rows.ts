@@ -1,13 +1,7 @@
 import type { ChangeLog, SessionTable } from "../sessions/session-table.ts";
 import type { Database, Statement } from "../database.ts";
-import {
-  type FrameBatch,
-  type FrameBatchText,
-  type FrameTuple,
-  STATE_CLOSED,
-  type StreamOpening,
-  type StreamProgress,
-} from "./stream-store.ts";
+import { STATE_CLOSED } from "./stream-store.ts";
+import type { FrameBatch, FrameBatchText, FrameTuple, StreamOpening, StreamProgress } from "./stream-store.ts";
 
 /** Frames removed per transaction: takes a few milliseconds, so batches are hardly delayed. */
 const STEP_FRAMES = 2000;

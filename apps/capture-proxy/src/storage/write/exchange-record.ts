@@ -1,23 +1,11 @@
 import type { Failure, ResourceType, RuleTrace, TlsInfo, TrafficSnapshot } from "@headworks/capture-contract";
 import { resourceType } from "@headworks/http-fields";
 import type { BodyCapture } from "#exchange/body.ts";
-import {
-  exchangeUrl,
-  type ExchangeView,
-  isClosedByClient,
-  type Moments,
-  type Original,
-  stageTimings,
-  type TraceStep,
-  type UpstreamTlsFacts,
-} from "#exchange/exchange.ts";
+import { exchangeUrl, isClosedByClient, stageTimings } from "#exchange/exchange.ts";
+import type { ExchangeView, Moments, Original, TraceStep, UpstreamTlsFacts } from "#exchange/exchange.ts";
 import {
   BODY_STATES,
-  type BodyRecord,
-  type EffectRecord,
   ENTRY_STATES,
-  type EntryRecord,
-  type EntryStateCode,
   entryText,
   FLAG_MODIFIED,
   FLAG_PASSTHROUGH,
@@ -26,9 +14,9 @@ import {
   NO_BODY,
   NOT_STORED,
   RECORDED_BEFORE,
-  type RecordedBefore,
   tlsText,
 } from "./entry-record.ts";
+import type { BodyRecord, EffectRecord, EntryRecord, EntryStateCode, RecordedBefore } from "./entry-record.ts";
 
 /** Encodes an exchange. Bodies are omitted while it runs and if `storesBodies` is false. */
 export function encodeRecord(
