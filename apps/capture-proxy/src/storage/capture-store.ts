@@ -45,6 +45,7 @@ export interface RowWindow {
 
 export interface MatchPreviewQuery {
   readonly condition: Condition;
+  /** Matches in any of these. */
   readonly phases: readonly ("request" | "response")[];
   readonly sessionId: string | undefined;
   /** Maximum number of entries tried. */

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
-import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { DatabaseSync } from "node:sqlite";
 import { fileURLToPath } from "node:url";
 import { storageErrorKind, type StorageErrorKind } from "@headworks/files";
 
@@ -101,7 +101,8 @@ class SqliteDatabase implements Database {
   }
 
   prepare(sql: string): Statement {
-    return new SqliteStatement(this.#connection.prepare(sql));
+    // Numbers are never read as bigint, which the library's types allow.
+    return this.#connection.prepare(sql) as unknown as Statement;
   }
 
   exec(sql: string): void {
@@ -124,30 +125,6 @@ class SqliteDatabase implements Database {
 
   close(): void {
     if (this.#connection.isOpen) this.#connection.close();
-  }
-}
-
-class SqliteStatement implements Statement {
-  readonly #statement: StatementSync;
-
-  constructor(statement: StatementSync) {
-    this.#statement = statement;
-  }
-
-  run(...values: SqlValue[]): { readonly changes: number; readonly lastInsertRowid: number } {
-    return this.#statement.run(...values) as { changes: number; lastInsertRowid: number };
-  }
-
-  get(...values: SqlValue[]): SqlRow | undefined {
-    return this.#statement.get(...values);
-  }
-
-  all(...values: SqlValue[]): SqlRow[] {
-    return this.#statement.all(...values);
-  }
-
-  iterate(...values: SqlValue[]): IterableIterator<SqlRow> {
-    return this.#statement.iterate(...values) as IterableIterator<SqlRow>;
   }
 }
 

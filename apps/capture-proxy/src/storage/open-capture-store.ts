@@ -105,9 +105,7 @@ class ThreadedCaptureStore implements CaptureStore {
   readonly #imports = new SessionImports({
     writer: () => this.#writer,
     create: async (name) => await this.#createSession(name, null, true),
-    update: async (id, change) => void (await this.updateSession(id, change)),
-    switchTo: async (id) => (await this.switchSession(id)) ?? 0,
-    remove: async (id) => void (await this.deleteSession(id)),
+    sessions: this,
     textsFolder: (session) => join(this.#decodedFolder, `import-${session}`),
   });
   #decodedFolder = "";

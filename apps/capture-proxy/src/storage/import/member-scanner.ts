@@ -74,7 +74,7 @@ export class MemberScanner {
   #partBytes = 0;
   /** Holds the parts of a large element. */
   #strings: LongStrings | undefined;
-  #seenBytes = 0;
+  seenBytes = 0;
   /** Byte offset of the current value or element. */
   #beginsAt = 0;
   /** Offset of the current byte. */
@@ -84,13 +84,9 @@ export class MemberScanner {
     this.#handlers = handlers;
   }
 
-  get seenBytes(): number {
-    return this.#seenBytes;
-  }
-
   /** An error at the current byte. */
   #error(message: string): DocumentError {
-    return new DocumentError(message, this.#seenBytes + this.#at);
+    return new DocumentError(message, this.seenBytes + this.#at);
   }
 
   /** The chunk must not change before the next call. Throws {@link DocumentError}. */
@@ -113,14 +109,14 @@ export class MemberScanner {
       start = this.#structure(chunk, at, byte, start);
     }
     if (start !== -1) this.#keep(chunk, start, chunk.length);
-    this.#seenBytes += chunk.length;
+    this.seenBytes += chunk.length;
     this.#at = 0;
   }
 
   /** Throws {@link DocumentError} if the document is incomplete. */
   end(): void {
     if (this.#state !== "after") {
-      throw this.#error(this.#seenBytes === 0 ? "the file is empty" : "the file stops before its end");
+      throw this.#error(this.seenBytes === 0 ? "the file is empty" : "the file stops before its end");
     }
   }
 
@@ -171,7 +167,7 @@ export class MemberScanner {
         this.#state = "value";
         this.#depth = 0;
         this.#index = 0;
-        this.#beginsAt = this.#seenBytes + at + 1;
+        this.#beginsAt = this.seenBytes + at + 1;
         return this.#mode.kind === "skip" || this.#mode.kind === "elements" ? -1 : at + 1;
       case "value":
         return this.#inValue(chunk, at, byte, start, isSpace);
@@ -213,7 +209,7 @@ export class MemberScanner {
       if (this.#depth > MAX_DEPTH) throw this.#error("the document is nested too deeply");
     } else if (byte === CLOSE_OBJECT || byte === CLOSE_ARRAY) this.#depth -= 1;
     if (!startsElement) return start;
-    this.#beginsAt = this.#seenBytes + at;
+    this.#beginsAt = this.seenBytes + at;
     return at;
   }
 
@@ -259,7 +255,7 @@ export class MemberScanner {
 
   #endKey(): void {
     const written = Buffer.concat([QUOTATION_MARK, this.#take(), QUOTATION_MARK]);
-    const key = parseJson(written, this.#seenBytes + this.#at);
+    const key = parseJson(written, this.seenBytes + this.#at);
     this.#mode = typeof key === "string" ? this.#modeOf(key) : { kind: "skip" };
     this.#state = "colon";
   }
@@ -275,7 +271,7 @@ export class MemberScanner {
     if (value !== undefined) return { kind: "value", done: value };
     const stream = streams !== undefined && Object.hasOwn(streams, key) ? streams[key] : undefined;
     if (stream !== undefined) return { kind: "stream", take: stream };
-    this.#handlers.unknown?.(key, this.#seenBytes + this.#at);
+    this.#handlers.unknown?.(key, this.seenBytes + this.#at);
     return { kind: "skip" };
   }
 

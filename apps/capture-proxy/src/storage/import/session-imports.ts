@@ -68,17 +68,6 @@ class ImportRefusedError extends Error {
   override readonly name = "ImportRefusedError";
 }
 
-interface ImportTarget {
-  /** Resolves on commit, which applies backpressure. */
-  record(batch: RecordBatch): Promise<void>;
-  /** Resolves on commit. */
-  recordFrames(batch: FrameBatch): Promise<void>;
-  /** Takes ownership of the buffer; resolves when it is in the file. Call before the entry is recorded. */
-  appendBody(file: number, bytes: Uint8Array<ArrayBuffer>, isLast: boolean): Promise<void>;
-  /** Discards the files of a failed import. */
-  discardBodies(files: readonly number[]): void;
-}
-
 type ImportOutcome = Omit<ImportResult, "session_id" | "dropped_count" | "displaced_count"> & {
   readonly session: ImportedSession;
   /** Number of further errors. */
@@ -94,9 +83,9 @@ async function runImport(
   setup: ImportSetup,
   source: AsyncIterable<Uint8Array>,
   options: Pick<ImportOptions, "signal" | "onProgress">,
-  target: ImportTarget,
+  writer: WriterClient,
 ): Promise<ImportOutcome> {
-  const client = new ImportThreadClient(setup, target);
+  const client = new ImportThreadClient(setup, writer);
   try {
     const progress = new Progress(options.onProgress);
     for await (const chunk of source) {
@@ -149,22 +138,24 @@ class Progress {
 
 class ImportThreadClient {
   readonly #worker: Worker;
-  readonly #target: ImportTarget;
+  readonly #writer: WriterClient;
+  readonly #sessionNumber: number;
   #response = Promise.withResolvers<FromImport>();
   /** Writes in flight. */
   #writes: Promise<void>[] = [];
   readonly #files = new Set<number>();
 
-  constructor(setup: ImportSetup, target: ImportTarget) {
-    this.#target = target;
+  constructor(setup: ImportSetup, writer: WriterClient) {
+    this.#writer = writer;
+    this.#sessionNumber = setup.sessionNumber;
     this.#worker = new Worker(new URL("./import-thread.ts", import.meta.url), {
       workerData: setup,
       name: "weir-import",
       resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },
     });
     this.#worker.on("message", (message: FromImport) => {
-      if (message.kind === "batch") this.#write(this.#target.record(message));
-      else if (message.kind === "frames") this.#write(this.#target.recordFrames(message.batch));
+      if (message.kind === "batch") this.#write(this.#record(message));
+      else if (message.kind === "frames") this.#write(this.#writer.recordImportedFrames(message.batch));
       else if (message.kind === "body") this.#write(this.#appendBody(message));
       else if (message.kind === "discard") this.#discard(message.files);
       else this.#response.resolve(message);
@@ -195,7 +186,7 @@ class ImportThreadClient {
   }
 
   discardBodies(): void {
-    this.#target.discardBodies([...this.#files]);
+    this.#writer.discardFiles([...this.#files]);
   }
 
   async #request(message: ToImport, transfer: ArrayBuffer[] = []): Promise<FromImport> {
@@ -210,16 +201,23 @@ class ImportThreadClient {
     return response;
   }
 
+  /** Resolves on commit, which applies backpressure. */
+  async #record(batch: RecordBatch): Promise<void> {
+    await this.#writer.recordImported(batch);
+    refuseTooLarge(this.#writer.sessions.get(this.#sessionNumber)?.storedBytes ?? 0, this.#writer.limits);
+  }
+
   async #appendBody({ file, bytes, isLast }: FromImport & { kind: "body" }): Promise<void> {
     const sizeBytes = bytes.length;
     this.#files.add(file);
-    await this.#target.appendBody(file, bytes, isLast);
+    // Transferred: the writer thread detaches the buffer once it is in the file.
+    await this.#writer.call({ op: "appendBody", file, bytes, isLast }, [bytes.buffer]);
     this.#post({ kind: "written", bytes: sizeBytes });
   }
 
   #discard(files: readonly number[]): void {
     for (const file of files) this.#files.delete(file);
-    this.#target.discardBodies(files);
+    this.#writer.discardFiles(files);
   }
 
   #post(message: ToImport, transfer: ArrayBuffer[] = []): void {
@@ -239,10 +237,7 @@ interface ImportingStore {
   readonly writer: () => WriterClient;
   /** Provisional: removed at the next start unless kept. */
   readonly create: (name: string) => Promise<SessionRecord>;
-  readonly update: (id: string, change: Parameters<CaptureStore["updateSession"]>[1]) => Promise<void>;
-  /** Returns how many entries the limits will remove. */
-  readonly switchTo: (id: string) => Promise<number>;
-  readonly remove: (id: string) => Promise<void>;
+  readonly sessions: Pick<CaptureStore, "updateSession" | "switchSession" | "deleteSession">;
   /** Folder for long texts while a document is read, by session number. */
   readonly textsFolder: (session: number) => string;
 }
@@ -267,8 +262,8 @@ export class SessionImports {
   }
 
   /**
-   * Imports into a session, which is removed if the document is invalid. Throws {@link
-   * import("./traffic-import.ts").ImportRefusedError} with a sentence.
+   * Imports into a session, which is removed if the document is invalid. Throws {@link ImportRefusedError}
+   * with a sentence.
    */
   async run(
     format: "har" | "session",
@@ -281,7 +276,7 @@ export class SessionImports {
       return await this.#fill(created, format, source, options);
     } catch (error) {
       // If the disk fails it stays provisional and is removed at the next start.
-      await this.#store.remove(created.id).catch(() => undefined);
+      await this.#store.sessions.deleteSession(created.id).catch(() => undefined);
       this.#running.delete(created.id);
       throw error;
     }
@@ -302,25 +297,16 @@ export class SessionImports {
       maxBodyBytes: writer.limits.maxBodyBytes,
       textsFolder: this.#store.textsFolder(number),
     };
-    const { session, moreErrors, ...counts } = await runImport(setup, source, options, {
-      record: async (batch) => {
-        await writer.recordImported(batch);
-        refuseTooLarge(writer.sessions.get(number)?.storedBytes ?? 0, writer.limits);
-      },
-      recordFrames: async (batch) => await writer.recordImportedFrames(batch),
-      appendBody: async (file, bytes, isLast) =>
-        void (await writer.call({ op: "appendBody", file, bytes, isLast }, [bytes.buffer])),
-      discardBodies: (files) => writer.discardFiles(files),
-    });
+    const { session, moreErrors, ...counts } = await runImport(setup, source, options, writer);
     const name = options.sessionName ?? session.name;
-    await this.#store.update(id, {
+    await this.#store.sessions.updateSession(id, {
       ...(name !== undefined && { name }),
       ...(session.notes !== undefined && { notes: session.notes }),
       ...(session.tags !== undefined && { tags: [...session.tags] }),
     });
     const isSwitched = options.switchSession || session.switchSession === true;
     const displaced = await this.#keep(id);
-    const dropped = isSwitched ? await this.#store.switchTo(id) : 0;
+    const dropped = isSwitched ? ((await this.#store.sessions.switchSession(id)) ?? 0) : 0;
     const errors = [...limitNotes({ dropped, displaced }, counts, writer.limits), ...counts.errors];
     return {
       session_id: id,

@@ -1,6 +1,7 @@
 import { Worker } from "node:worker_threads";
 import type { CaptureSession, TrafficFilter } from "@headworks/capture-contract";
 import type { TextIndexSetup } from "../search/text-index.ts";
+import type { EntryQuery, MatchPreviewQuery, RowWindow } from "../capture-store.ts";
 import type { FrameQuery, StreamGroupQuery, StreamKind, StreamQuery } from "../streams/stream-store.ts";
 import type { StoreChange } from "../write/writer-messages.ts";
 
@@ -12,24 +13,14 @@ export interface SessionScope {
   readonly entryCount: number;
 }
 
-export interface RowsRequest {
+export interface RowsRequest extends RowWindow {
   readonly op: "rows";
   readonly scope: SessionScope;
-  readonly filter: TrafficFilter;
-  readonly sort: string;
-  readonly order: "asc" | "desc";
-  readonly offset: number;
-  readonly limit: number;
 }
 
-export interface EntriesRequest {
+export interface EntriesRequest extends Omit<EntryQuery, "signal"> {
   readonly op: "entries";
   readonly scope: SessionScope;
-  readonly filter: TrafficFilter;
-  readonly limit: number;
-  readonly offset: number;
-  readonly cursor: string | undefined;
-  readonly includeBodies: boolean;
 }
 
 /** Sessions by number, with their cleared range. */
@@ -58,17 +49,11 @@ export interface ExportRequest {
   readonly exportedAt: string;
 }
 
-export interface PreviewRequest {
+export interface PreviewRequest extends Omit<MatchPreviewQuery, "condition" | "sessionId"> {
   readonly op: "preview";
   readonly scope: SessionScope;
   /** JSON text, which preserves the digits of numbers; structured clone does not. */
   readonly condition: string;
-  /** Matches in any of these. */
-  readonly phases: readonly ("request" | "response")[];
-  readonly limit: number;
-  readonly sample: number;
-  /** Entry that the condition is explained for. */
-  readonly explain: string | undefined;
 }
 
 type StreamRequest =

@@ -8,8 +8,9 @@ export class SessionTable {
   readonly #byNumber = new Map<number, SessionRecord>();
   readonly #byId = new Map<string, SessionRecord>();
   readonly #writeCounters: Statement;
-  #totalStoredBytes = 0;
-  #active = 0;
+  totalStoredBytes = 0;
+  /** In memory; {@link writeActive} stores it. */
+  activeNumber: number;
 
   constructor(database: Database) {
     this.#database = database;
@@ -17,21 +18,13 @@ export class SessionTable {
       "UPDATE session SET entry_count = ?, stored_bytes = ?, updated_ms = ? WHERE number = ?",
     );
     for (const row of database.prepare("SELECT * FROM session WHERE doomed = 0").all()) this.put(sessionOf(row));
-    this.#active = Number(
+    this.activeNumber = Number(
       database.prepare("SELECT value FROM fact WHERE name = 'active_session'").get()?.["value"] ?? 0,
     );
   }
 
-  get activeNumber(): number {
-    return this.#active;
-  }
-
   get active(): SessionRecord | undefined {
-    return this.#byNumber.get(this.#active);
-  }
-
-  get totalStoredBytes(): number {
-    return this.#totalStoredBytes;
+    return this.#byNumber.get(this.activeNumber);
   }
 
   all(): SessionRecord[] {
@@ -48,14 +41,14 @@ export class SessionTable {
 
   /** In memory only. */
   put(session: SessionRecord): void {
-    this.#totalStoredBytes += session.storedBytes - (this.#byNumber.get(session.number)?.storedBytes ?? 0);
+    this.totalStoredBytes += session.storedBytes - (this.#byNumber.get(session.number)?.storedBytes ?? 0);
     this.#byNumber.set(session.number, session);
     this.#byId.set(session.id, session);
   }
 
   /** In memory only. */
   remove(session: SessionRecord): void {
-    this.#totalStoredBytes -= this.#byNumber.get(session.number)?.storedBytes ?? 0;
+    this.totalStoredBytes -= this.#byNumber.get(session.number)?.storedBytes ?? 0;
     this.#byNumber.delete(session.number);
     this.#byId.delete(session.id);
   }
@@ -102,13 +95,9 @@ export class SessionTable {
     this.#writeCounters.run(session.entryCount, session.storedBytes, session.updatedMs, session.number);
   }
 
-  /** In the table only; call `setActive` after the commit. */
+  /** In the table only; set `activeNumber` after the commit. */
   writeActive(number: number): void {
     this.#database.prepare("INSERT OR REPLACE INTO fact (name, value) VALUES ('active_session', ?)").run(number);
-  }
-
-  setActive(number: number): void {
-    this.#active = number;
   }
 }
 
@@ -188,7 +177,7 @@ export class ChangeLog {
   apply(table: SessionTable): void {
     for (const session of this.#sessions.values()) table.put(session);
     for (const session of this.removedSessions) table.remove(session);
-    if (this.activeSession !== undefined) table.setActive(this.activeSession);
+    if (this.activeSession !== undefined) table.activeNumber = this.activeSession;
   }
 
   /** Call after `apply`. */

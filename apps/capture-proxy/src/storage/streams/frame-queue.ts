@@ -54,11 +54,6 @@ export class FrameQueue {
     this.#outlet = outlet;
   }
 
-  /** Queued, not yet sent. */
-  get bytes(): number {
-    return this.#bytes;
-  }
-
   open(exchange: ExchangeView, kind: StreamKind): StreamRecorder {
     if (!exchange.isRecorded) return NO_RECORDER;
     const { request } = exchange;

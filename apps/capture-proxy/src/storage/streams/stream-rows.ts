@@ -30,12 +30,12 @@ export class StreamRows {
   readonly #tidied: Statement;
   readonly #deleteStream: Statement;
   readonly #ownEntry: Statement;
-  /** New ids of imported entries whose ids were taken, by session. */
-  readonly #renamed = new Map<number, Map<string, string>>();
-  /** By session: streams up to this number were cleared before they were stored. */
-  readonly #refused = new Map<number, number>();
+  /** New ids of imported entries whose ids were taken, by session; deleted at the end of the import. */
+  readonly newIds = new Map<number, Map<string, string>>();
+  /** By session: streams up to this number were opened before the session was cleared, and are dropped. */
+  readonly clearedUpTo = new Map<number, number>();
   #hasStreams: boolean;
-  #isUntidy: boolean;
+  isUntidy: boolean;
 
   constructor(database: Database, sessions: SessionTable) {
     this.#database = database;
@@ -71,7 +71,7 @@ export class StreamRows {
     this.#deleteStream = database.prepare("DELETE FROM stream WHERE number = ?");
     this.#ownEntry = database.prepare("SELECT 1 FROM entry WHERE id = ? AND session = ?");
     this.#hasStreams = database.prepare("SELECT 1 FROM stream LIMIT 1").get() !== undefined;
-    this.#isUntidy = this.#untidy.get() !== undefined;
+    this.isUntidy = this.#untidy.get() !== undefined;
   }
 
   /** Highest stream number ever stored. */
@@ -90,7 +90,7 @@ export class StreamRows {
         "UPDATE stream SET is_gone = 1, is_untidy = 1 WHERE is_gone = 0 AND id NOT IN (SELECT id FROM entry)",
       );
     });
-    this.#isUntidy = this.#untidy.get() !== undefined;
+    this.isUntidy = this.#untidy.get() !== undefined;
   }
 
   /** Frames of removed streams are dropped. */
@@ -120,20 +120,15 @@ export class StreamRows {
 
   /** An imported entry got a new id. */
   renamed(session: number, id: string, newId: string): void {
-    const ids = this.#renamed.get(session) ?? new Map<string, string>();
-    this.#renamed.set(session, ids.set(id, newId));
-  }
-
-  /** The import into the session is finished. */
-  forgetRenamed(session: number): void {
-    this.#renamed.delete(session);
+    const ids = this.newIds.get(session) ?? new Map<string, string>();
+    this.newIds.set(session, ids.set(id, newId));
   }
 
   /** Removes the streams of an entry. `counts`: the session's byte counter still includes them. */
   remove(id: string, log: ChangeLog, counts: boolean): void {
     if (!this.#hasStreams) return;
     for (const row of this.#goneById.all(id)) {
-      this.#isUntidy = true;
+      this.isUntidy = true;
       if (counts) log.count(this.#sessions, Number(row["session"]), 0, -Number(row["stored_bytes"]));
     }
   }
@@ -144,12 +139,7 @@ export class StreamRows {
     this.#database
       .prepare("UPDATE stream SET is_gone = 1, is_untidy = 1 WHERE session = ? AND is_gone = 0")
       .run(session);
-    this.#isUntidy = true;
-  }
-
-  /** Drops streams that were opened before the session was cleared and arrive later. */
-  refuseUpTo(session: number, number: number): void {
-    this.#refused.set(session, number);
+    this.isUntidy = true;
   }
 
   /** Removes the frames of a kind and its closed streams. */
@@ -169,7 +159,7 @@ export class StreamRows {
           "stored_bytes = 0 WHERE kind = ? AND is_gone = 0",
       )
       .run(STATE_CLOSED, kind);
-    this.#isUntidy = true;
+    this.isUntidy = true;
   }
 
   /** Removes the oldest frames of open streams, whose entries cannot be removed; returns the bytes. */
@@ -196,20 +186,16 @@ export class StreamRows {
     return bytes;
   }
 
-  get isTidyNeeded(): boolean {
-    return this.#isUntidy;
-  }
-
   /** Reloads pending removals after a failed transaction. */
   recall(): void {
-    this.#isUntidy = this.#untidy.get() !== undefined;
+    this.isUntidy = this.#untidy.get() !== undefined;
   }
 
   /** Removes a bounded number of frames of removed streams. */
   tidy(): void {
     const stream = this.#untidy.get();
     if (stream === undefined) {
-      this.#isUntidy = false;
+      this.isUntidy = false;
       return;
     }
     const number = Number(stream["number"]);
@@ -238,8 +224,8 @@ export class StreamRows {
   }
 
   #open(opening: StreamOpening, isImported: boolean): void {
-    if (opening.number <= (this.#refused.get(opening.session) ?? 0)) return;
-    const id = this.#renamed.get(opening.session)?.get(opening.id) ?? opening.id;
+    if (opening.number <= (this.clearedUpTo.get(opening.session) ?? 0)) return;
+    const id = this.newIds.get(opening.session)?.get(opening.id) ?? opening.id;
     if (isImported && this.#ownEntry.get(id, opening.session) === undefined) return;
     this.#insertStream.run(
       opening.number,

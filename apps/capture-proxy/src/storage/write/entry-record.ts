@@ -164,8 +164,8 @@ const CHARACTER_BYTES = 3;
 export class BatchMemory {
   readonly memory: ArrayBuffer;
   readonly #bytes: Buffer;
-  #entries = 0;
-  #usedBytes = 0;
+  entries = 0;
+  usedBytes = 0;
 
   constructor(memory: ArrayBuffer) {
     this.memory = memory;
@@ -177,34 +177,26 @@ export class BatchMemory {
     return new BatchMemory(new ArrayBuffer(Math.max(BATCH_BYTES, maxBytes(text, bodyBytes))));
   }
 
-  get entries(): number {
-    return this.#entries;
-  }
-
-  get usedBytes(): number {
-    return this.#usedBytes;
-  }
-
   get isFull(): boolean {
-    return this.#entries >= MAX_ENTRIES;
+    return this.entries >= MAX_ENTRIES;
   }
 
   hasRoomFor(text: string, bodyBytes: number): boolean {
-    return this.#usedBytes + maxBytes(text, bodyBytes) <= this.#bytes.length;
+    return this.usedBytes + maxBytes(text, bodyBytes) <= this.#bytes.length;
   }
 
   /** Requires {@link hasRoomFor}. */
   add(text: string, bodies: readonly Uint8Array[]): void {
-    const start = this.#usedBytes + LENGTH_BYTES;
+    const start = this.usedBytes + LENGTH_BYTES;
     const textBytes = this.#bytes.write(text, start, "utf8");
-    this.#bytes.writeUInt32LE(textBytes, this.#usedBytes);
+    this.#bytes.writeUInt32LE(textBytes, this.usedBytes);
     let at = start + textBytes;
     for (const body of bodies) {
       this.#bytes.set(body, at);
       at += body.length;
     }
-    this.#usedBytes = at;
-    this.#entries += 1;
+    this.usedBytes = at;
+    this.entries += 1;
   }
 }
 
@@ -338,13 +330,14 @@ export class EntryRows {
   readonly #deleteBodies: Statement;
   readonly #insertEffect: Statement;
   readonly #deleteEffect: Statement;
-  #highestSeq: number;
+  /** Newest entry number ever committed. */
+  highestSeq: number;
 
   constructor(database: Database, sessions: SessionTable, files: BodyFiles, streams: StreamRows, highestSeq: number) {
     this.#sessions = sessions;
     this.#files = files;
     this.#streams = streams;
-    this.#highestSeq = highestSeq;
+    this.highestSeq = highestSeq;
     this.#insert = database.prepare(
       `INSERT INTO entry (${ENTRY_COLUMNS.join(", ")}) VALUES (${ENTRY_COLUMNS.map(() => "?").join(", ")})`,
     );
@@ -367,16 +360,6 @@ export class EntryRows {
       "DELETE FROM effect WHERE seq = ? RETURNING IFNULL(length(request_body), 0) + IFNULL(length(response_body), 0) AS stored",
     );
     this.#deleteBodies = database.prepare("DELETE FROM body WHERE key BETWEEN ? AND ? RETURNING file");
-  }
-
-  /** Newest entry number ever stored. */
-  get highestSeq(): number {
-    return this.#highestSeq;
-  }
-
-  /** Call after the commit. */
-  raiseHighest(seq: number): void {
-    this.#highestSeq = Math.max(this.#highestSeq, seq);
   }
 
   /**
@@ -427,7 +410,7 @@ export class EntryRows {
     else if (entry.responseBytes !== undefined) this.#insertBody.run(record[0] * 2 + 1, entry.responseBytes, null);
     this.#storeEffect(entry);
     log.count(this.#sessions, session, before === undefined ? 1 : 0, stored - Number(before?.["stored"] ?? 0));
-    if (before !== undefined || record[0] < Math.max(this.#highestSeq, log.highestSeq)) log.changedSeqs.push(record[0]);
+    if (before !== undefined || record[0] < Math.max(this.highestSeq, log.highestSeq)) log.changedSeqs.push(record[0]);
     log.highestSeq = Math.max(log.highestSeq, record[0]);
   }
 

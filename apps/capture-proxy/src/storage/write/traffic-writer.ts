@@ -97,7 +97,7 @@ class Retention {
     return (
       this.#deleted.size > 0 ||
       this.cleared.size > 0 ||
-      this.#streams.isTidyNeeded ||
+      this.#streams.isUntidy ||
       this.#excessEntries() > 0 ||
       this.#excessBytes() > 0
     );
@@ -115,7 +115,7 @@ class Retention {
     const [clearedSession] = this.cleared;
     if (deletedSession !== undefined) this.#removeDeleted(deletedSession, log);
     else if (clearedSession !== undefined) this.#removeCleared(clearedSession, log);
-    else if (this.#streams.isTidyNeeded) this.#streams.tidy();
+    else if (this.#streams.isUntidy) this.#streams.tidy();
     else this.enforce(log);
   }
 
@@ -428,7 +428,7 @@ export class TrafficWriter {
     });
     for (const session of counted) log.put(session);
     log.apply(this.sessions);
-    this.#rows.raiseHighest(log.highestSeq);
+    this.#rows.highestSeq = Math.max(this.#rows.highestSeq, log.highestSeq);
     for (const file of log.removedFiles) this.files.discard(file);
     if (!log.isEmpty) this.#onChange(log, this.sessions);
     return log;
@@ -460,7 +460,7 @@ export class TrafficWriter {
           this.sessions.all()[0] ?? this.sessions.insert(randomUUID(), "Default Session", null, Date.now());
         this.sessions.writeActive(session.number);
         this.sessions.put(session);
-        this.sessions.setActive(session.number);
+        this.sessions.activeNumber = session.number;
       }),
     );
   }
@@ -496,7 +496,7 @@ export class TrafficWriter {
     if (session === undefined) return false;
     this.#commit(() => this.#markDeleted(session.number, 0));
     this.#retention.importing.delete(session.number);
-    this.#streams.forgetRenamed(session.number);
+    this.#streams.newIds.delete(session.number);
     return true;
   }
 
@@ -538,7 +538,7 @@ export class TrafficWriter {
       log.reset = true;
     });
     this.#retention.scheduleDeletion(session.number);
-    this.#streams.forgetRenamed(session.number);
+    this.#streams.newIds.delete(session.number);
     return "deleted";
   }
 
@@ -564,7 +564,7 @@ export class TrafficWriter {
       log.put(cleared);
       log.reset = true;
     });
-    this.#streams.refuseUpTo(session.number, upToStream);
+    this.#streams.clearedUpTo.set(session.number, upToStream);
     this.#retention.cleared.add(session.number);
     return true;
   }

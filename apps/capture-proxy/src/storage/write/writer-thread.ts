@@ -4,7 +4,6 @@ import { dirname } from "node:path";
 import { parentPort } from "node:worker_threads";
 import { storageErrorKind } from "@headworks/files";
 import { DatabaseTooNewError, storageErrorReason } from "../database.ts";
-import type { ChangeLog, SessionTable } from "../sessions/session-table.ts";
 import type { FrameBatch } from "../streams/stream-store.ts";
 import { TrafficWriter } from "./traffic-writer.ts";
 import type { FromWriter, RecordBatch, StoreChange, ToWriter, WriterCall, WriterSetup } from "./writer-messages.ts";
@@ -26,23 +25,15 @@ type FreeBytes = (path: string) => number;
 export class DiskReserve {
   readonly #path: string;
   readonly #freeBytes: FreeBytes;
-  #heldBytes: number;
-  #isTight = false;
+  heldBytes: number;
+  /** As of the last {@link measure}. */
+  isTight = false;
 
   /** @param path may exist from an earlier run */
   constructor(path: string, freeBytes: FreeBytes = freeBytesAt) {
     this.#path = path;
     this.#freeBytes = freeBytes;
-    this.#heldBytes = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
-  }
-
-  /** As of the last {@link measure}. */
-  get isTight(): boolean {
-    return this.#isTight;
-  }
-
-  get heldBytes(): number {
-    return this.#heldBytes;
+    this.heldBytes = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
   }
 
   /** Measures free space; reserves on a tight disk, releases otherwise. */
@@ -53,26 +44,26 @@ export class DiskReserve {
     } catch {
       return;
     }
-    this.#isTight = free < (this.#isTight ? ROOMY_BYTES : TIGHT_BYTES);
-    if (!this.#isTight) this.release();
-    else this.#hold(Math.min(RESERVE_BYTES, (free + this.#heldBytes) * SHARE_OF_FREE));
+    this.isTight = free < (this.isTight ? ROOMY_BYTES : TIGHT_BYTES);
+    if (!this.isTight) this.release();
+    else this.#hold(Math.min(RESERVE_BYTES, (free + this.heldBytes) * SHARE_OF_FREE));
   }
 
   /** Returns false if nothing was reserved. */
   release(): boolean {
-    if (this.#heldBytes === 0) return false;
+    if (this.heldBytes === 0) return false;
     try {
       rmSync(this.#path, { force: true });
     } catch {
       return false;
     }
-    this.#heldBytes = 0;
+    this.heldBytes = 0;
     return true;
   }
 
   #hold(bytes: number): void {
     // Grow only when the reserve at least doubles: earlier there may have been almost no free space.
-    if (bytes < PIECE_BYTES || bytes < 2 * this.#heldBytes) return;
+    if (bytes < PIECE_BYTES || bytes < 2 * this.heldBytes) return;
     this.release();
     // Random bytes are incompressible, also for compressing file systems.
     const piece = randomFillSync(Buffer.allocUnsafe(PIECE_BYTES));
@@ -83,7 +74,7 @@ export class DiskReserve {
       return;
     }
     try {
-      while (this.#heldBytes + PIECE_BYTES <= bytes) this.#heldBytes += writeSync(file, piece);
+      while (this.heldBytes + PIECE_BYTES <= bytes) this.heldBytes += writeSync(file, piece);
     } catch {
       // Less space than reported: keep what was written.
     } finally {
@@ -230,18 +221,22 @@ export class WriterThread {
 
   /** Returns where a corrupt file was moved, or null. */
   #open(): string | null {
-    const { path, bodiesFolder, limits } = this.#setup;
-    const onChange = (log: ChangeLog, sessions: SessionTable): void =>
-      this.#post({ kind: "change", change: log.toChange(sessions) });
     try {
-      this.#writer = new TrafficWriter(path, bodiesFolder, limits, onChange);
+      this.#writer = this.#newWriter();
       return null;
     } catch (error) {
       if (storageErrorKind(error) !== "corrupt") throw error;
-      const aside = moveAside(path, bodiesFolder);
-      this.#writer = new TrafficWriter(path, bodiesFolder, limits, onChange);
+      const aside = moveAside(this.#setup.path, this.#setup.bodiesFolder);
+      this.#writer = this.#newWriter();
       return aside;
     }
+  }
+
+  #newWriter(): TrafficWriter {
+    const { path, bodiesFolder, limits } = this.#setup;
+    return new TrafficWriter(path, bodiesFolder, limits, (log, sessions) =>
+      this.#post({ kind: "change", change: log.toChange(sessions) }),
+    );
   }
 
   #writePiece({ file, bytes }: ToWriter & { kind: "piece" }): void {
@@ -279,6 +274,10 @@ export class WriterThread {
     const reason = error instanceof Error ? error.message : String(error);
     this.#refusal = storageErrorReason(error);
     this.#setProblem(`${PROBLEMS[errorKind]} (${reason})`);
+    this.#retryLater();
+  }
+
+  #retryLater(): void {
     this.#retry ??= setTimeout(() => {
       this.#retry = undefined;
       this.#drain();
@@ -294,14 +293,11 @@ export class WriterThread {
 
   /** Moves a file found corrupt while running aside for rescue and continues with a new one. */
   #replaceDatabase(): boolean {
-    const { path, bodiesFolder, limits } = this.#setup;
     try {
       const old = this.#running;
       old.close();
-      const aside = moveAside(path, bodiesFolder);
-      this.#writer = new TrafficWriter(path, bodiesFolder, limits, (log, sessions) =>
-        this.#post({ kind: "change", change: log.toChange(sessions) }),
-      );
+      const aside = moveAside(this.#setup.path, this.#setup.bodiesFolder);
+      this.#writer = this.#newWriter();
       const removedSessions = old.sessions.all().map((session) => session.number);
       this.#post({ kind: "change", change: { ...fullChange(this.#writer), removedSessions } });
       this.#post({ kind: "reopened", movedAside: aside });
@@ -438,10 +434,7 @@ export class WriterThread {
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       this.#setProblem(`${PROBLEMS.io} (${reason})`);
-      this.#retry ??= setTimeout(() => {
-        this.#retry = undefined;
-        this.#drain();
-      }, RETRY_MS);
+      this.#retryLater();
     }
   }
 
