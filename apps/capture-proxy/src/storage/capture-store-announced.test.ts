@@ -17,7 +17,7 @@ const QUESTIONS: readonly (readonly [string, (rig: StoreRig, id: string) => Prom
   ["an entry by its id", async (rig, id) => (await rig.entry(id))?.seq ?? 0],
 ];
 
-test("who heard of an exchange and asks for it then finds it, whatever is asked", async () => {
+test("every kind of query finds an exchange as soon as it was announced", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
   let recorded = 0;
@@ -29,7 +29,7 @@ test("who heard of an exchange and asks for it then finds it, whatever is asked"
   }
 });
 
-test("frames that were handed over are found by the question that follows", async () => {
+test("a query finds frames that were recorded just before", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
   const exchange = rig.addAs(rig.store.nextSeq(), { state: { step: "responding" } });

@@ -20,7 +20,7 @@ const TWO = {
   "0002-more.sql": "ALTER TABLE thing ADD COLUMN size INTEGER; INSERT INTO thing VALUES ('a', 1);",
 };
 
-test("migrations are applied once each, in order, and go on where an older version stopped", async () => {
+test("migrations are applied once each, in order, starting after the stored version", async () => {
   await using directory = await temporaryDirectory();
   const path = directory.file("state.db");
   for (const files of [ONE, TWO, TWO]) openDatabase(path, { migrations: migrations(directory, files) }).close();
@@ -36,7 +36,7 @@ test("migrations are applied once each, in order, and go on where an older versi
   database.close();
 });
 
-test("a migration that fails leaves the file as the one before left it", async () => {
+test("a failed migration leaves the file at the previous version", async () => {
   await using directory = await temporaryDirectory();
   const path = directory.file("state.db");
   const broken = { ...ONE, "0002-broken.sql": "CREATE TABLE half (x); CREATE TABLE thing (again);" };
@@ -47,7 +47,7 @@ test("a migration that fails leaves the file as the one before left it", async (
   database.close();
 });
 
-test("a file of a newer version is refused, reading or writing; a gap in the numbers is a defect", async () => {
+test("a file of a newer version is rejected for reading and writing; a gap in the numbers is an error", async () => {
   await using directory = await temporaryDirectory();
   const path = directory.file("state.db");
   openDatabase(path, { migrations: migrations(directory, TWO) }).close();
@@ -95,7 +95,7 @@ test("a transaction is all or nothing, and a nested one joins the outer", async 
   database.close();
 });
 
-test("a database that was opened to be read refuses to be written", async () => {
+test("a database opened read-only rejects writes", async () => {
   await using directory = await temporaryDirectory();
   const path = directory.file("state.db");
   openDatabase(path, { migrations: migrations(directory, ONE) }).close();

@@ -70,7 +70,7 @@ inSession("a text body that begins with the mark of base64 is marked as base64 i
   assert.equal(entry?.response?.body, `base64:${Buffer.from("base64:AAAA").toString("base64")}`);
 });
 
-test("a long exchange is listed as pending while it runs and replaced by its end, in the same place", async () => {
+test("a long exchange is listed as pending while it runs, and replaced in its position at its end", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
   const { store } = rig;
@@ -103,7 +103,7 @@ test("a long exchange is listed as pending while it runs and replaced by its end
   assert.equal(store.status().totalSizeBytes, 4);
 });
 
-test("an entry deleted while it ran is not brought back by its end", async () => {
+test("an entry deleted while it ran does not reappear at its end", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
   const { store } = rig;
@@ -118,7 +118,7 @@ test("an entry deleted while it ran is not brought back by its end", async () =>
   await waitUntil(() => readdirSync(directory.file("bodies")).length === 0);
 });
 
-test("entries left running by a process that ended are failed when the store opens again", async () => {
+test("entries of a process that ended become failed when the store opens again", async () => {
   await using directory = await temporaryDirectory();
   const running = sampleExchange({ state: { step: "forwarding" } });
   {
@@ -134,7 +134,7 @@ test("entries left running by a process that ended are failed when the store ope
   assert.ok(rig.store.nextSeq() > 2, "numbers go on");
 });
 
-test("a large body goes to a private file, is read by ranges, and goes with its entry", async () => {
+test("a large body is stored in a private file, read by range, and removed with its entry", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
   const piece = Buffer.from("0123456789".repeat(10_000));
@@ -216,7 +216,7 @@ inSession("text in another charset is given as UTF-8 when asked for", async (rig
   }
 });
 
-test("limits remove the oldest entries, tell their ids, and spare those that run", async () => {
+test("limits remove the oldest entries, report their ids, and keep running entries", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path, { maxRequests: 5 });
   const { store } = rig;
@@ -308,7 +308,7 @@ test("sessions, the active one and counters are the same after a restart", async
   assert.deepEqual(await rig.store.listSessions(), before);
 });
 
-test("what was cleared or deleted shortly before a crash is not there afterwards", async () => {
+test("entries cleared or deleted shortly before a crash do not reappear", async () => {
   await using directory = await temporaryDirectory();
   {
     await using rig = await openRig(directory.path);
@@ -348,7 +348,7 @@ const ODD_FIELDS: readonly string[][] = [
   ["A", '"quoted" \\ back', "B", "caf\xe9\xff", "C", "tab\tinside"],
 ];
 
-test("fields come back as they were, whether they came as lines or not", async () => {
+test("fields are returned unchanged, whether recorded as lines or as a list", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
   for (const fields of ODD_FIELDS) {
@@ -378,7 +378,7 @@ function storedForms(path: string, id: string): boolean[] {
   }
 }
 
-test("facts of TLS come back as they were, also those that an earlier version stored", async () => {
+test("TLS facts are returned unchanged, also those stored by an earlier version", async () => {
   await using directory = await temporaryDirectory();
   const facts = {
     client_version: "TLSv1.3",
@@ -406,7 +406,7 @@ test("facts of TLS come back as they were, also those that an earlier version st
   }
 });
 
-test("a replay that an earlier version stored has no client, nor does its stream", async () => {
+test("a replay stored by an earlier version has no client, and neither has its stream", async () => {
   await using directory = await temporaryDirectory();
   const stored = [
     ["replay:7", -7, null, null],
@@ -451,7 +451,7 @@ inSession("notes are set, cleared, and found", async (rig) => {
   assert.equal(await rig.store.setNote("unknown", "x"), false);
 });
 
-test("a second store on the same directory is refused with a sentence, and may open once the first is closed", async () => {
+test("a second store on the same directory is rejected until the first is closed", async () => {
   await using directory = await temporaryDirectory();
   {
     await using _rig = await openRig(directory.path);
@@ -463,7 +463,7 @@ test("a second store on the same directory is refused with a sentence, and may o
   await using _again = await openRig(directory.path);
 });
 
-test("a database of a newer version is refused and left as it is", async () => {
+test("a database of a newer version is rejected and left unchanged", async () => {
   await using directory = await temporaryDirectory();
   {
     const database = openDatabase(directory.file("traffic.db"));
@@ -475,7 +475,7 @@ test("a database of a newer version is refused and left as it is", async () => {
   assert.deepEqual(readFileSync(directory.file("traffic.db")), before);
 });
 
-test("a damaged database is kept under another name, loudly, and a new one begins", async () => {
+test("a damaged database is kept under another name, reported, and replaced by a new one", async () => {
   await using directory = await temporaryDirectory();
   {
     await using rig = await openRig(directory.path);
@@ -493,7 +493,7 @@ test("a damaged database is kept under another name, loudly, and a new one begin
   assert.ok(readdirSync(directory.path).some((name) => name.startsWith("traffic.db.corrupt-")));
 });
 
-test("body files that nothing refers to are removed at the start, others stay", async () => {
+test("unreferenced body files are removed at the start, others stay", async () => {
   await using directory = await temporaryDirectory();
   let id: string;
   {
@@ -556,7 +556,7 @@ inSession("pages by cursor give every entry once, whatever is recorded meanwhile
   );
 });
 
-test("a torn end of the log loses the unfinished commits at most", async () => {
+test("a torn end of the log loses at most the unfinished commits", async () => {
   await using directory = await temporaryDirectory();
   const ids: string[] = [];
   {

@@ -24,16 +24,16 @@ const inData = {
 };
 
 for (const [what, databasePath] of [
-  ["nobody chooses", undefined],
-  ["its own place is chosen", "/data/./traffic.db"],
+  ["no file is configured", undefined],
+  ["its own path is configured", "/data/./traffic.db"],
 ] as const) {
-  test(`when ${what}, all of the store is in the data directory, behind its lock and that of the file`, () => {
+  test(`when ${what}, the store is in the data directory with two locks`, () => {
     assert.deepEqual(storePaths("/data", databasePath), inData);
   });
 }
 
 for (const chosen of ["/disk/shop.db", "/data/other.db"]) {
-  test(`a database in ${chosen} has its folders and a lock beside it, called after it`, () => {
+  test(`a database in ${chosen} has its folders and a lock beside it, named after it`, () => {
     assert.deepEqual(storePaths("/data", chosen), {
       path: resolve(chosen),
       isElsewhere: true,
@@ -52,7 +52,7 @@ for (const [what, nameOf] of [
   ["through a link to it", linkTo],
   ["through a link to its directory", (path) => join(linkTo(dirname(path)), basename(path))],
 ] as const satisfies [string, (path: string) => string][]) {
-  test(`a database that another store has open is refused when it is named ${what}, its own or not`, async () => {
+  test(`a database that another store has open is rejected when it is named ${what}`, async () => {
     await using directory = await temporaryDirectory();
     for (const chosen of [undefined, directory.file("shop.db")]) {
       const path = chosen ?? directory.file("a", "traffic.db");
@@ -70,7 +70,7 @@ for (const [what, nameOf] of [
   });
 }
 
-test("a database is held through a link before it is there", async () => {
+test("a database is locked through a link before it exists", async () => {
   await using directory = await temporaryDirectory();
   symlinkSync("later.db", directory.file("link.db"));
   await using _first = await openRig(directory.file("a"), {}, directory.file("link.db"));
@@ -104,7 +104,7 @@ const FOREIGN: readonly (readonly [what: string, make: (directory: TemporaryDire
   ];
 
 for (const [what, make] of FOREIGN) {
-  test(`a store does not take ${what} for its file, and leaves it as it was`, async () => {
+  test(`a store rejects ${what} as its file and leaves it unchanged`, async () => {
     await using directory = await temporaryDirectory();
     const path = await make(directory);
     const before = await readFile(path);
@@ -122,7 +122,7 @@ for (const [what, make] of FOREIGN) {
   });
 }
 
-test("a store does not take its own database while the file has a second name, and leaves both as they were", async () => {
+test("a store rejects a database with two hard links and leaves both unchanged", async () => {
   await using directory = await temporaryDirectory();
   for (const chosen of [undefined, directory.file("shop.db")]) {
     await (await openRig(directory.file("data"), {}, chosen))[Symbol.asyncDispose]();
@@ -142,7 +142,7 @@ test("a store does not take its own database while the file has a second name, a
   }
 });
 
-test("what is not there, is empty, was ours, or is a database that is damaged is nobody else's", async () => {
+test("missing, empty, own and damaged databases are accepted", async () => {
   await using directory = await temporaryDirectory();
   const own = directory.file("traffic.db");
   openDatabase(own, { migrations: TRAFFIC_MIGRATIONS }).close();

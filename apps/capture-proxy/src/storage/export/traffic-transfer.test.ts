@@ -66,7 +66,7 @@ function content(entry: TrafficEntry): unknown {
   return rest;
 }
 
-test("a session exported and imported is the same in everything but its ids, however the file is cut", async () => {
+test("a session survives export and import except for its ids, in chunks of any size", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
   const { store } = rig;
@@ -100,7 +100,7 @@ test("a session exported and imported is the same in everything but its ids, how
   assert.equal(store.activeSessionId, original);
 });
 
-test("a HAR exported and imported keeps fields, bodies, timings, failures and notes", async () => {
+test("a HAR keeps fields, bodies, timings, failures and notes through export and import", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
   const { store } = rig;
@@ -138,7 +138,7 @@ function comparable(value: unknown): unknown {
   return { ...(value as TrafficEntry), source: "import" };
 }
 
-test("a HAR has a page with a time for its entries, and URLs that readers of HAR know, tunnels included", async () => {
+test("a HAR has a page with a start time, and URLs that HAR readers know, also for tunnels", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
   const { store } = rig;
@@ -180,7 +180,7 @@ test("a HAR has a page with a time for its entries, and URLs that readers of HAR
   );
 });
 
-test("an export of named entries or of a filter holds just those, oldest first", async () => {
+test("an export of given ids or of a filter contains exactly those entries, oldest first", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
   const added = [200, 404, 200].map((status) => rig.add({ status, path: `/${status}` }));
@@ -196,7 +196,7 @@ test("an export of named entries or of a filter holds just those, oldest first",
   assert.equal(await rig.store.exportSession("unknown", NEVER), undefined);
 });
 
-test("bad documents are refused with a reason and leave no session behind", async () => {
+test("invalid documents are rejected with a reason and leave no session behind", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
   const bad: readonly [kind: "har" | "session", text: string, message: RegExp][] = [
@@ -223,7 +223,7 @@ test("bad documents are refused with a reason and leave no session behind", asyn
   assert.equal((await rig.store.listSessions()).length, 1);
 });
 
-test("an import that is called off leaves nothing behind", async () => {
+test("an aborted import leaves nothing behind", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
   rig.add();
@@ -239,7 +239,7 @@ test("an import that is called off leaves nothing behind", async () => {
   assert.deepEqual(readdirSync(directory.file("bodies")), []);
 });
 
-test("the size of an imported answer counts its body, also where the file does not say how large it was", async () => {
+test("the size of an imported response includes its body, also if the file does not state the size", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
   const entry = {

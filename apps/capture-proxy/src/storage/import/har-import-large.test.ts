@@ -141,7 +141,7 @@ inSession("what our own export kept as raw bytes is what comes back, however lar
   assert.ok(found.decoded.equals(BYTES));
 });
 
-test("a body above max_body_size is cut as captured ones are, and the import says so", async () => {
+test("a body above max_body_size is truncated like a captured one, and the import reports it", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path, { maxBodyBytes: 1_000_000 });
   const small = "x".repeat(1_000_001);

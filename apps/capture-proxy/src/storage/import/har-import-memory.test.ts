@@ -2,7 +2,7 @@ import { test } from "node:test";
 import { temporaryDirectory } from "@headworks/testkit";
 import { importsInLittleMemory } from "./huge-import-rig.ts";
 
-test("a body of 180 MB in a HAR costs no more memory than a small one", { timeout: 120_000 }, async () => {
+test("a body of 180 MB in a HAR needs no more memory than a small one", { timeout: 120_000 }, async () => {
   const request = '{"method":"PUT","url":"http://a/"}';
   await using directory = await temporaryDirectory();
   await importsInLittleMemory(directory.path, {

@@ -55,7 +55,7 @@ async function importedOne(rig: StoreRig, entry: Json): Promise<TrafficEntry> {
 
 const inStore = testsSharing("a HAR of another program", openTemporaryStore);
 
-inStore("what browsers write becomes an entry: time, stages, version, source", async (rig) => {
+inStore("an entry written by a browser is imported with time, stages, version and source", async (rig) => {
   const entry = await importedOne(rig, entryOf({ headers: [{ name: ":authority", value: "example.com" }] }));
   assert.equal(entry.timestamp, "2026-01-02T03:04:05.678Z");
   assert.deepEqual([entry.request.http_version, entry.source, entry.state], ["HTTP/2", "import", "complete"]);
@@ -116,7 +116,7 @@ inStore(
   },
 );
 
-inStore("a body whose text another program left out is not stored, and as large as it was", async (rig) => {
+inStore("a body whose text is missing is not stored but keeps its size", async (rig) => {
   const headers = [{ name: "Content-Encoding", value: "gzip" }];
   const content = { size: 500, mimeType: "text/plain" };
   const { request, response } = await importedOne(rig, {
@@ -128,7 +128,7 @@ inStore("a body whose text another program left out is not stored, and as large 
   assert.deepEqual([response?.body_state, response?.body_size, response?.duration_ms], ["not_stored", 300, 350]);
 });
 
-inStore("a body that another program left encoded stays as it is", async (rig) => {
+inStore("a body that is still encoded stays as it is", async (rig) => {
   const packed = gzipSync("content");
   const content = { size: 7, mimeType: "text/plain", text: packed.toString("base64"), encoding: "base64" };
   const [stored] = await storedResponses(rig, [codedEntry(["gzip"], content)]);
@@ -136,7 +136,7 @@ inStore("a body that another program left encoded stays as it is", async (rig) =
   assert.deepEqual([stored.raw, stored.decoded.toString()], [packed, "content"]);
 });
 
-inStore("a decoded body loses the field that names a coding nobody knows here, and only then", async (rig) => {
+inStore("a decoded body loses its Content-Encoding only if the coding is unknown", async (rig) => {
   const table: readonly (readonly [coding: string, shown: readonly string[]])[] = [
     ["dcb", []],
     ["gzip, constructor", []],
@@ -157,7 +157,7 @@ inStore("a decoded body loses the field that names a coding nobody knows here, a
   assert.deepEqual(response?.headers_list, [["content-encoding", "dcb"]], "without a body nothing is untrue");
 });
 
-inStore("text that another program decoded is stored as its Content-Type says, if it can be", async (rig) => {
+inStore("decoded text is stored in the charset of its Content-Type if possible", async (rig) => {
   const cases: readonly (readonly [contentType: string, content: Json, bytes: readonly number[]])[] = [
     ["text/html; charset=iso-8859-1", { text: "caf\u00e9" }, [0x63, 0x61, 0x66, 0xe9]],
     ['text/plain; charset="Shift_JIS"', { text: "\u65e5" }, [0x93, 0xfa]],
@@ -178,7 +178,7 @@ inStore("text that another program decoded is stored as its Content-Type says, i
   }
 });
 
-inStore("the type that a document names counts where no field does", async (rig) => {
+inStore("the document's media type is used if there is no Content-Type field", async (rig) => {
   const cases: readonly (readonly [mimeType: string, headers: Json[], stored: string | null, resourceType: string])[] =
     [
       ["image/png", [], "image/png", "image"],
@@ -220,7 +220,7 @@ inStore("the type that a document names counts where no field does", async (rig)
   }
 });
 
-inStore("an id that no address can have is replaced", async (rig) => {
+inStore("an id that is not valid in a URL is replaced", async (rig) => {
   const ids = ["", "a/b", "..\u0000", "x".repeat(65), "a b", "mine.1_a-b"];
   const entries = await imported(
     rig,
@@ -232,7 +232,7 @@ inStore("an id that no address can have is replaced", async (rig) => {
   assert.equal(entries.at(-1)?.id, "mine.1_a-b");
 });
 
-inStore("fields become what a message can have", async (rig) => {
+inStore("fields are converted to valid ones", async (rig) => {
   const headers = [
     { name: "Set-Cookie", value: "a=1\nb=2" },
     { name: "X-Wide", value: "snow \u2603" },
@@ -250,7 +250,7 @@ inStore("fields become what a message can have", async (rig) => {
   ]);
 });
 
-inStore("header fields that cannot be read or have no name are left out, and the answer says which", async (rig) => {
+inStore("header fields with invalid names are skipped, and the result lists them", async (rig) => {
   const response = [{ name: "\u00fc", value: "x" }, ...["a b", "b", "c:", "(", "", ")"].map((name) => ({ name }))];
   const request = [7, { name: "A", value: "1" }, { value: "nameless" }];
   const document = har(
@@ -269,7 +269,7 @@ inStore("header fields that cannot be read or have no name are left out, and the
   assert.equal(rows.length, 1);
 });
 
-inStore("targets become what a request can have", async (rig) => {
+inStore("request targets are converted to valid ones", async (rig) => {
   const cases = [
     ["https://user:secret@Example.COM/a", "https://example.com/a"],
     ["http://example.com:8080?q#fragment", "http://example.com:8080/?q"],
@@ -286,7 +286,7 @@ inStore("targets become what a request can have", async (rig) => {
   );
 });
 
-test("the options stand wherever they like around the document", async () => {
+test("options may come before or after the document", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
   const document = har(entryOf());
@@ -324,7 +324,7 @@ inStore(
   },
 );
 
-inStore("an entry with a body that is not base64 is left out, whichever side and member it is of", async (rig) => {
+inStore("an entry with an invalid base64 body on either side is skipped", async (rig) => {
   const text = "@@not base64@@";
   const own = { version: 1, response: { raw: text, encoded: true } };
   const result = await importHar(
@@ -340,7 +340,7 @@ inStore("an entry with a body that is not base64 is left out, whichever side and
   assert.deepEqual([result.errors, result.skipped_count, result.imported_count], [errors, 3, 1]);
 });
 
-inStore("documents that are no HAR are refused and leave nothing behind", async (rig) => {
+inStore("documents that are not HARs are rejected and leave nothing behind", async (rig) => {
   const document = har();
   const before = await rig.store.listSessions();
   for (const [text, says] of [
@@ -366,7 +366,7 @@ inStore("documents that are no HAR are refused and leave nothing behind", async 
   assert.deepEqual(await rig.store.listSessions(), before);
 });
 
-inStore("our own facts in a file of somebody else do no harm", async (rig) => {
+inStore("invalid `_weir` members in a foreign file are ignored", async (rig) => {
   const more = {
     state: "exploded",
     flags: -1,
@@ -403,7 +403,7 @@ inStore("a replay in a HAR of an earlier version has no client", async (rig) => 
   );
 });
 
-test("a HAR of our own gives back what HAR has no room for", async () => {
+test("a HAR written by Weir restores facts that HAR cannot express", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
   rig.add({ method: "OPTIONS", path: "*" });
@@ -426,7 +426,7 @@ test("a HAR of our own gives back what HAR has no room for", async () => {
   assert.deepEqual(await native(imported), await native(session));
 });
 
-inStore("a form without the content of its files is imported, and the import names them", async (rig) => {
+inStore("a form without the content of its files is imported, and the result lists the missing files", async (rig) => {
   const form = (params: readonly Json[]): Json =>
     entryOf({ method: "POST", postData: { mimeType: "multipart/form-data; boundary=B", params } });
   const file = (name: string): Json => ({ name, fileName: `${name}.bin` });
@@ -443,7 +443,7 @@ inStore("a form without the content of its files is imported, and the import nam
   assert.deepEqual([result.imported_count, result.skipped_count], [3, 0]);
 });
 
-inStore("messages of a WebSocket that cannot be read are counted in a sentence", async (rig) => {
+inStore("the result counts unreadable WebSocket messages", async (rig) => {
   const message = (more: Json): Json => ({ type: "send", time: 1_767_323_045, opcode: 1, data: "a", ...more });
   const broken = [message({ type: "error", opcode: -1 }), message({ opcode: 2, data: "@@" })];
   const withMessages = (...messages: readonly Json[]): Json => ({ ...entryOf(), _webSocketMessages: messages });

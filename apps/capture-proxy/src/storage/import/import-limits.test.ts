@@ -31,7 +31,7 @@ async function fillLive(rig: StoreRig, entries: number, bodyBytes: number): Prom
   await rig.store.flush();
 }
 
-test("entries of other sessions that have to go for an import are counted and told", async () => {
+test("the result counts entries of other sessions that were removed for an import", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path, { maxTotalSizeMb: 1 });
   await fillLive(rig, 8, 100 * KIB);
@@ -42,7 +42,7 @@ test("entries of other sessions that have to go for an import are counted and to
   assert.equal((await rig.rows({ session_id: result.session_id })).total, 5);
 });
 
-test("a document that can never fit is refused, and nothing has to go for it", async () => {
+test("a document larger than the size limit is rejected, and no other entry is removed", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path, { maxTotalSizeMb: 1 });
   await fillLive(rig, 8, 100 * KIB);
@@ -57,7 +57,7 @@ test("a document that can never fit is refused, and nothing has to go for it", a
   assert.equal((await rig.rows()).total, 10);
 });
 
-test("entries beyond max_requests are counted when the session becomes the active one, and told of before", async () => {
+test("entries beyond max_requests are counted when the session becomes active, and announced before", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path, { maxRequests: 10 });
   const first = await importHar(rig, har(12, 1));

@@ -90,7 +90,7 @@ inStore(
   },
 );
 
-test("bodies of other programs above max_body_size are cut, and the import says so", async () => {
+test("bodies of other programs above max_body_size are truncated, and the import reports it", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path, { maxBodyBytes: 1_000_000 });
   const large = { body: BASE64, body_encoding: "base64" };
@@ -109,7 +109,7 @@ test("bodies of other programs above max_body_size are cut, and the import says 
   }
 });
 
-test("what our own export embeds is restored whole, whatever max_body_size is now", async () => {
+test("bodies embedded by Weir's export are restored completely, whatever max_body_size is", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path, { maxBodyBytes: 1000 });
   const embedded = BYTES.subarray(0, 4_194_304);
@@ -120,7 +120,7 @@ test("what our own export embeds is restored whole, whatever max_body_size is no
   assert.ok((await bodyOf(rig, found.id, "response")).equals(embedded));
 });
 
-inStore("large bodies that rules replaced, and a part of `bodies` that is large itself, come in too", async (rig) => {
+inStore("large bodies that rules replaced, and large parts of `bodies`, are imported", async (rig) => {
   const original = { method: "PUT", url: "https://example.com/b", body: TEXT };
   const bodies = [{ entry: "a", side: "response", data: BASE64 }];
   const text = native({ bodies, entries: [{ ...entry({}), id: "a", original_request: original }] });
@@ -131,7 +131,7 @@ inStore("large bodies that rules replaced, and a part of `bodies` that is large 
   assert.equal(found?.original_request?.body, TEXT);
 });
 
-inStore("a large body that is none refuses the document with its place, and leaves nothing behind", async (rig) => {
+inStore("an invalid large body rejects the document with its position, and leaves nothing behind", async (rig) => {
   const { directory } = rig;
   const before = [await rig.store.listSessions(), readdirSync(directory.file("bodies"))];
   const good = JSON.stringify(entry({ body: TEXT }));

@@ -2,7 +2,7 @@ import { test } from "node:test";
 import { temporaryDirectory } from "@headworks/testkit";
 import { importsInLittleMemory } from "./huge-import-rig.ts";
 
-test("a body of 300 MB in a native document costs no more memory than a small one", { timeout: 120_000 }, async () => {
+test("a body of 300 MB in a native document needs no more memory than a small one", { timeout: 120_000 }, async () => {
   const head = '"timestamp":"2026-01-01T00:00:00Z","request":{"method":"PUT","url":"http://a/"}';
   await using directory = await temporaryDirectory();
   await importsInLittleMemory(directory.path, {

@@ -64,7 +64,7 @@ async function fill(rig: StoreRig): Promise<void> {
   await rig.store.setNote(noted.id, "a note");
 }
 
-test("a session goes into another store and comes out of it the same, its ids included", async (t) => {
+test("a session moves to another store and back unchanged, with its ids", async (t) => {
   await using directory = await temporaryDirectory();
   await using first = await openRig(directory.file("first"));
   await using second = await openRig(directory.file("second"));
@@ -78,7 +78,7 @@ test("a session goes into another store and comes out of it the same, its ids in
     assert.deepEqual(comparable(await exported(second, result.session_id), ids), comparable(before, ids));
   }
   assert.equal(second.store.status().entriesLost, 0);
-  await t.test("large bodies lie in files, embedded nowhere, and are given back in every range", async () => {
+  await t.test("large bodies are exported in parts, restored to files and readable in any range", async () => {
     const longest = before
       .toString()
       .split("\n")
@@ -110,7 +110,7 @@ function document(members: Json): Buffer {
 
 const inStore = testsSharing("a native document", openTemporaryStore);
 
-inStore("a document with no more than the format's first members is read", async (rig) => {
+inStore("a document with only the required members is imported", async (rig) => {
   const entry = {
     ...ENTRY,
     id: "old-1",
@@ -146,7 +146,7 @@ inStore("a document with no more than the format's first members is read", async
   assert.equal(found.resource_type, "stylesheet");
 });
 
-inStore("what a document says of its session is kept as the API could have set it", async (rig) => {
+inStore("the session's facts are normalized to what the API accepts", async (rig) => {
   const long = `${"x".repeat(254)}\u{1f600}`;
   const cases: readonly (readonly [said: Json, name: string | null, notes: string | null, tags: readonly string[]])[] =
     [
@@ -176,7 +176,7 @@ inStore("what a document says of its session is kept as the API could have set i
   }
 });
 
-inStore("a type that no field names goes through both formats, with a body and without", async (rig) => {
+inStore("a media type without a field survives both formats, with and without a body", async (rig) => {
   const typed = (body: string | null, type: string | null): Json => ({
     ...ENTRY,
     request: { ...ENTRY.request, body, content_type: type },
@@ -324,7 +324,7 @@ const BAD: readonly [is: string, document: Buffer | string, says: RegExp][] = [
   ],
 ];
 
-test("a bad document is refused with the place and leaves nothing behind", async (t) => {
+test("an invalid document is rejected with the position and leaves nothing behind", async (t) => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
   for (const [is, text, says] of BAD) {
@@ -333,7 +333,7 @@ test("a bad document is refused with the place and leaves nothing behind", async
       await assert.rejects(attempt, { name: "ImportRefusedError", message: says });
     });
   }
-  await t.test("what came before a bad entry is gone too, bodies in files included", async () => {
+  await t.test("entries before an invalid one are removed, including bodies in files", async () => {
     const large = { ...withRequest({ method: "PUT", body: "x".repeat(700_000) }), id: "large" };
     const entries = [...Array.from({ length: 600 }, () => ENTRY), large, 7];
     const bodies = [{ entry: "unused", side: "request", data: "AAAA" }];
@@ -345,7 +345,7 @@ test("a bad document is refused with the place and leaves nothing behind", async
   assert.equal(({} as Json)["request"], undefined);
 });
 
-inStore("a string of a gigabyte is refused long before its end", async (rig) => {
+inStore("a string of a gigabyte is rejected long before its end", async (rig) => {
   const before = await rig.store.listSessions();
   let sentBytes = 0;
   async function* endless(): AsyncGenerator<Uint8Array> {
@@ -358,7 +358,7 @@ inStore("a string of a gigabyte is refused long before its end", async (rig) => 
   assert.deepEqual(await rig.store.listSessions(), before);
 });
 
-test("nobody sees a session before it is whole, and a restart in the middle leaves none", async () => {
+test("a session is invisible until it is complete, and a restart during the import removes it", async () => {
   await using directory = await temporaryDirectory();
   const { promise: stalled, resolve: go } = Promise.withResolvers<void>();
   const first = await openRig(directory.path);
@@ -382,7 +382,7 @@ test("nobody sees a session before it is whole, and a restart in the middle leav
   assert.equal((await again.rows()).total, 0);
 });
 
-test("an export that nobody reads to its end, or at all, is closed", async () => {
+test("an export that is not read to its end, or not at all, is closed", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
   for (let count = 0; count < 3000; count += 1) rig.add();
@@ -399,7 +399,7 @@ test("an export that nobody reads to its end, or at all, is closed", async () =>
   await assert.rejects(async () => await iterator?.next(), { name: "AbortError" });
 });
 
-inStore("an entry that was running when it was exported comes back as failed", async (rig) => {
+inStore("an entry exported while running is imported as failed", async (rig) => {
   const text = document({ entries: [{ ...ENTRY, id: "p", response: null, state: "pending" }] });
   await rig.store.importSession(cut(text), importing());
   const entry = (await rig.entry("p")) as TrafficEntry;

@@ -35,7 +35,7 @@ async function shown(rig: StoreRig, id: string, side: "request" | "response"): P
 }
 
 for (const [values, applied] of LINES) {
-  test(`bodies coded as ${values.join(" and then ")} are shown, found and exported without it`, async () => {
+  test(`bodies encoded as ${values.join(", then ")} are shown, found and exported decoded`, async () => {
     await using directory = await temporaryDirectory();
     await using rig = await openRig(directory.path);
     const body = applied.reduce<Uint8Array>((bytes, coding) => ENCODERS[coding]?.(bytes) ?? bytes, Buffer.from(PLAIN));
@@ -63,7 +63,7 @@ for (const [values, applied] of LINES) {
   });
 }
 
-test("a body with an unknown coding, or more codings than anybody sends, is shown as it is and breaks nothing", async () => {
+test("a body with an unknown coding, or with too many codings, is shown as it is", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
   for (const values of [["gzip, foo"], Array<string>(20).fill("gzip"), [Array<string>(20).fill("br").join()]]) {
@@ -78,7 +78,7 @@ test("a body with an unknown coding, or more codings than anybody sends, is show
   }
 });
 
-test("bodies that are not in their content coding, or damaged in it, are found by their text", async () => {
+test("bodies that do not have their content coding, or are damaged, are found by their text", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
   const text = '{"found": "needle"}';

@@ -12,7 +12,7 @@ const request = (key: string, source: Uint8Array, toUtf8From?: string): Paramete
   toUtf8From,
 });
 
-test("a decoded body can be read again after its bytes were given to another thread", async () => {
+test("a decoded body can be read again after its bytes were transferred to another thread", async () => {
   await using directory = await temporaryDirectory();
   const bodies = new DecodedBodies(directory.path);
   const asked = request("1 response true false", gzipSync("hello again"));
@@ -25,7 +25,7 @@ test("a decoded body can be read again after its bytes were given to another thr
   bodies.close();
 });
 
-test("a large body is decoded into a file, read by range, and its file goes with the reader", async () => {
+test("a large body is decoded into a file, read by range, and removed with the reader", async () => {
   await using directory = await temporaryDirectory();
   const bodies = new DecodedBodies(directory.path);
   const whole = Buffer.alloc(3_000_000, "0123456789");
@@ -36,7 +36,7 @@ test("a large body is decoded into a file, read by range, and its file goes with
   assert.deepEqual(readdirSync(directory.path), []);
 });
 
-test("where nothing can be written, small bodies are decoded all the same, and of a large one the reason is told", async () => {
+test("on a read-only directory small bodies are decoded, and a large one fails with the reason", async () => {
   await using directory = await temporaryDirectory();
   const path = directory.file("read-only");
   writeFileSync(path, "");
@@ -50,7 +50,7 @@ test("where nothing can be written, small bodies are decoded all the same, and o
   bodies.close();
 });
 
-test("a disk that became read-only keeps no reader from ending, and of a large body the reason is told", async (context) => {
+test("on a disk that became read-only a reader still ends, and a large body fails with the reason", async (context) => {
   await using directory = await temporaryDirectory();
   const isMounted =
     process.platform === "linux" && (await runProcess("mount", ["-t", "tmpfs", "tmpfs", directory.path])).code === 0;
@@ -69,7 +69,7 @@ test("a disk that became read-only keeps no reader from ending, and of a large b
   }
 });
 
-test("text in another charset becomes UTF-8", async () => {
+test("text in another charset is converted to UTF-8", async () => {
   await using directory = await temporaryDirectory();
   const bodies = new DecodedBodies(directory.path);
   const form = await bodies.get(

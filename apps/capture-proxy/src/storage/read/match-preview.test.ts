@@ -39,7 +39,7 @@ async function startRig(): Promise<Rig> {
   };
 }
 
-test("the newest entries are tried, and the newest that match are shown", async () => {
+test("the newest entries are tried, and the newest matches are returned", async () => {
   await using rig = await startRig();
   const ids = Array.from(
     { length: 30 },
@@ -57,7 +57,7 @@ test("the newest entries are tried, and the newest that match are shown", async 
   assert.deepEqual(await rig.preview(users, { sample: 0 }), { examined: 30, matched: 10, complete: true, ids: [] });
 });
 
-test("bodies are looked at decoded, in the phase that is asked about", async () => {
+test("bodies are matched decoded, in the requested phase", async () => {
   await using rig = await startRig();
   const json = ["content-type", "application/json"];
   rig.stored.add({
@@ -99,7 +99,7 @@ test("operations of GraphQL are found in uploads and query strings", async () =>
   assert.equal((await rig.preview({ type: "graphql_operation", operation_name: "Find" })).matched, 1);
 });
 
-test("what has no answer is not asked in the answer's phase", async () => {
+test("an entry without a response is not tried in the response phase", async () => {
   await using rig = await startRig();
   rig.stored.add({
     state: {
@@ -111,7 +111,7 @@ test("what has no answer is not asked in the answer's phase", async () => {
   assert.equal((await rig.preview({ type: "all" }, { phases: ["request"] })).matched, 1);
 });
 
-test("an empty session and one that does not exist have nothing to try", async () => {
+test("an empty session and an unknown one have no entries to try", async () => {
   await using rig = await startRig();
   assert.deepEqual(await rig.preview({ type: "all" }), { examined: 0, matched: 0, complete: true, ids: [] });
   const question = {
@@ -125,7 +125,7 @@ test("an empty session and one that does not exist have nothing to try", async (
   assert.equal((await rig.stored.store.previewMatches(question, NEVER)).examined, 0);
 });
 
-test("a search that takes too long gives what it found, and one nobody waits for ends", async () => {
+test("a slow search returns its partial result, and a cancelled one ends", async () => {
   const rows = Array.from({ length: 500 }, (_, index) => ({
     seq: 500 - index,
     id: `e${index}`,
@@ -168,7 +168,7 @@ test("a search that takes too long gives what it found, and one nobody waits for
   await assert.rejects(matchPreview(source, request, { cancelled: true }), CancelledError);
 });
 
-test("of an entry that is named it says why it matches or not, in the last phase that it got to", async () => {
+test("the explanation of an entry says why it matches or not, in its last phase", async () => {
   await using rig = await startRig();
   const { id } = rig.stored.add({
     status: 404,

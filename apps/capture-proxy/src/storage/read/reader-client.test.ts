@@ -7,7 +7,7 @@ import { temporaryDirectory, waitUntil } from "@headworks/testkit";
 import { openDatabase, TRAFFIC_MIGRATIONS } from "../database.ts";
 import { ReaderClient, ReaderPool, type ReaderRequest } from "./reader-client.ts";
 
-const ROW: ReaderRequest = { op: "row", id: "nobody", sessions: new Map() };
+const ROW: ReaderRequest = { op: "row", id: "unknown", sessions: new Map() };
 
 const ENDED = { name: "ReaderBusyError", message: "A reader thread ended" };
 
@@ -58,8 +58,8 @@ class ReaderRig {
 }
 
 // Run concurrently: the tests mostly wait for the second between two threads.
-describe("a lane of a reader thread", { concurrency: true }, () => {
-  test("what was asked of a thread that could not begin is answered by the next one", async () => {
+describe("a reader client", { concurrency: true }, () => {
+  test("requests to a thread that failed to start go to the next one", async () => {
     await using directory = await temporaryDirectory();
     await using rig = new ReaderRig(directory.path);
     await rig.hide();
@@ -72,7 +72,7 @@ describe("a lane of a reader thread", { concurrency: true }, () => {
     assert.equal(rig.broken.length, 1);
   });
 
-  test("where the system gives no thread, a question waits for one, and nothing breaks over a start by itself", async () => {
+  test("without free threads a request waits for one, and an early start fails silently", async () => {
     await using directory = await temporaryDirectory();
     await using rig = new ReaderRig(directory.path);
     rig.hasThreads = false;
@@ -85,7 +85,7 @@ describe("a lane of a reader thread", { concurrency: true }, () => {
     assert.equal(rig.broken.length, 2);
   });
 
-  test("a question is refused once four threads could not begin, a second apart, and a later one finds the store", async () => {
+  test("a request fails after four failed starts, a second apart, and a later one succeeds", async () => {
     await using directory = await temporaryDirectory();
     await using rig = new ReaderRig(directory.path);
     await rig.hide();
@@ -98,7 +98,7 @@ describe("a lane of a reader thread", { concurrency: true }, () => {
     assert.equal(rig.broken.length, 4);
   });
 
-  test("what a thread broke over is refused and not asked again; the next question has a new thread", async () => {
+  test("a request that broke its thread fails without a retry; the next one gets a new thread", async () => {
     await using directory = await temporaryDirectory();
     await using rig = new ReaderRig(directory.path);
     assert.equal(await rig.reader.send(ROW), undefined);
@@ -111,7 +111,7 @@ describe("a lane of a reader thread", { concurrency: true }, () => {
     assert.equal(rig.broken.length, 1);
   });
 
-  test("a question that is given up while there is no thread leaves at once, and closing refuses those that wait", async () => {
+  test("aborting a request without a thread removes it at once, and closing rejects waiting requests", async () => {
     await using directory = await temporaryDirectory();
     await using rig = new ReaderRig(directory.path);
     // A failed thread still exists for a moment; one that never started does not.
@@ -131,7 +131,7 @@ describe("a lane of a reader thread", { concurrency: true }, () => {
   });
 });
 
-test("what both threads break over is said once, and again a second later", async () => {
+test("a failure of both threads is reported once, and again after a second", async () => {
   const said: { reason: string; atMs: number }[] = [];
   // An unclonable value makes every start fail.
   const unclonable = (() => "traffic.db") as unknown as string;

@@ -8,7 +8,7 @@ import { flagsOfKinds, KINDS, kindsOfFlags } from "../write/entry-record.ts";
 import type { SampleOptions } from "./sample-exchange.ts";
 import { storedFields } from "./stored-entry.ts";
 
-test("fields are read from lines and from JSON alike", () => {
+test("fields are read from lines and from JSON", () => {
   const fields = ["Host", "a.test", "A", "", "B", "c: d"];
   assert.deepEqual(storedFields("Host: a.test\r\nA: \r\nB: c: d\r\n"), fields);
   assert.deepEqual(storedFields(JSON.stringify(fields)), fields);
@@ -87,7 +87,7 @@ function checkTouched(entry: TrafficEntry): void {
   assert.deepEqual([response?.body, response?.body_state], ["base64:AP8B", "complete"]);
 }
 
-test("an entry keeps the trace of all rules and both messages as they were before", async () => {
+test("an entry keeps the trace of all rules and both original messages", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
   rig.add(TOUCHED);
@@ -97,7 +97,7 @@ test("an entry keeps the trace of all rules and both messages as they were befor
   assert.deepEqual([rows[0]?.applied, rows[0]?.modified], [["rewrite", "throttle"], true]);
 });
 
-test("a body that no rule replaced is the one that was sent on, and an empty one that was replaced stays empty", async () => {
+test("an original without a replaced body has the sent body, and a replaced empty body stays empty", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
   rig.add({
@@ -111,7 +111,7 @@ test("a body that no rule replaced is the one that was sent on, and an empty one
   assert.deepEqual([response?.body, response?.body_size, response?.body_state], [null, 0, "none"]);
 });
 
-test("an entry that no rule touched says so", async () => {
+test("an entry without rule effects has an empty trace", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
   rig.add();
@@ -120,7 +120,7 @@ test("an entry that no rule touched says so", async () => {
   assert.deepEqual([trace, original_request, original_response, modified], [[], null, null, false]);
 });
 
-test("what rules did survives a restart and the way through a session document and a HAR", async () => {
+test("rule effects survive a restart, a session document and a HAR", async () => {
   await using directory = await temporaryDirectory();
   await using other = await temporaryDirectory();
   await using rig = await openRig(directory.path);
@@ -146,7 +146,7 @@ async function* pieces(bytes: Buffer): AsyncGenerator<Uint8Array> {
   yield bytes;
 }
 
-test("what is deleted leaves nothing behind, and replaced bodies count for the limits", async () => {
+test("deleting an entry removes its effects, and replaced bodies count towards the limits", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
   const { id } = rig.add(TOUCHED);
@@ -157,7 +157,7 @@ test("what is deleted leaves nothing behind, and replaced bodies count for the l
   assert.equal(sizeOf(), 0);
 });
 
-test("kinds of rules have a bit of their own, and flags of older stores name none", () => {
+test("each kind of rule has its own bit, and flags of older stores have none", () => {
   for (const kind of KINDS) assert.deepEqual(kindsOfFlags(flagsOfKinds([{ kind }, { kind }]) | 7), [kind]);
   assert.deepEqual(kindsOfFlags(7), []);
   assert.deepEqual(kindsOfFlags(flagsOfKinds(KINDS.map((kind) => ({ kind })))), KINDS);

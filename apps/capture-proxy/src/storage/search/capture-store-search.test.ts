@@ -114,11 +114,11 @@ async function named(rig: StoreRig, hasFieldLines = true): Promise<Map<string, s
   return names;
 }
 
-test("every filter finds what it says, counted, listed and summed up alike, over HTTP/1.1", async () => {
+test("every filter counts, lists and summarizes the same entries, over HTTP/1.1", async () => {
   await everyFilter(true);
 });
 
-test("every filter finds what it says, counted, listed and summed up alike, over HTTP/2", async () => {
+test("every filter counts, lists and summarizes the same entries, over HTTP/2", async () => {
   await everyFilter(false);
 });
 
@@ -187,7 +187,7 @@ inSession(
   },
 );
 
-test("numbers and ids of entries are decided without looking at any entry", () => {
+test("conditions on numbers and ids need no scan", () => {
   for (const q of [
     "seq:<0",
     "seq:>7 status:200",

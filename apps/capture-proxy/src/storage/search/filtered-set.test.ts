@@ -12,7 +12,7 @@ const step = fc.oneof(
   fc.array(fc.nat(200), { maxLength: 5 }).map((seqs) => ({ kind: "remove" as const, seqs })),
 );
 
-test("whatever is added or removed, it lists like a sorted array", () => {
+test("a set behaves like a sorted array under any additions and removals", () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
       const set = new SeqSet();
@@ -48,7 +48,7 @@ test("whatever is added or removed, it lists like a sorted array", () => {
   );
 });
 
-test("an entry that is committed between two questions of one look is found by the next", async () => {
+test("an entry committed between two queries of one update is found by the next update", async () => {
   await using directory = await temporaryDirectory();
   const database = openDatabase(directory.file("entries.db"));
   database.exec("CREATE TABLE entry (seq INTEGER PRIMARY KEY, session INTEGER)");

@@ -378,7 +378,7 @@ test(
   },
 );
 
-test("a text of fields is found through the index whether its octets are Latin-1 or UTF-8", async () => {
+test("the index finds field text in Latin-1 and UTF-8", async () => {
   await using directory = await temporaryDirectory();
   await using bench = new Bench(directory.path);
   await bench.open();
@@ -393,7 +393,7 @@ test("a text of fields is found through the index whether its octets are Latin-1
   assert.equal((await bench.found(session, literal("übergrö"))).total, 2);
 });
 
-test("numbers that an earlier run gave to other entries are not taken for known", async () => {
+test("entry numbers reused since an earlier run do not count as indexed", async () => {
   await using directory = await temporaryDirectory();
   await using bench = new Bench(directory.path);
   await bench.open();
@@ -410,7 +410,7 @@ test("numbers that an earlier run gave to other entries are not taken for known"
   assert.equal((await bench.found(bench.rig.store.activeSessionId, literal("beta"))).total, 20);
 });
 
-test("an index file that is damaged, or of another store, is made anew", async () => {
+test("an index file that is damaged, or of another store, is rebuilt", async () => {
   await using directory = await temporaryDirectory();
   await using bench = new Bench(directory.path);
   const restart = async (change: () => void): Promise<void> => {
@@ -441,7 +441,7 @@ test("an index file that is damaged, or of another store, is made anew", async (
   await restart(inside("PRAGMA user_version = 1000"));
 });
 
-test("an index of other entries under the same numbers is not believed", async () => {
+test("an index of other entries with the same numbers is discarded", async () => {
   await using directory = await temporaryDirectory();
   const filled = async (folder: string, word: string): Promise<Bench> => {
     const bench = new Bench(directory.file(folder));
@@ -464,7 +464,7 @@ test("an index of other entries under the same numbers is not believed", async (
   }
 });
 
-test("a body that cannot be read is not taken for empty", async () => {
+test("an unreadable body does not count as empty", async () => {
   await using directory = await temporaryDirectory();
   await using bench = new Bench(directory.path);
   await bench.open();
@@ -483,7 +483,7 @@ test("a body that cannot be read is not taken for empty", async () => {
   assert.deepEqual(paths, ["/large"]);
 });
 
-test("searching makes the reader index the store, and what it finds stays right while entries come and go", async () => {
+test("searching starts indexing, and results stay correct while entries are added and removed", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
   for (let index = 0; index < 9000; index += 1) {

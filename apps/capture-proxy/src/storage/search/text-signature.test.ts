@@ -22,7 +22,7 @@ function found(columns: SignatureColumns, needle: string): Set<number> {
   return places;
 }
 
-test("every part of every text is found, wherever columns end within it", () => {
+test("every part of every text is found, wherever its columns end", () => {
   fc.assert(
     fc.property(
       fc.array(fc.record({ length: fc.constantFrom(0, 2, 3, 40, 900, 20_000, 70_000), seed: fc.nat() }), {
@@ -47,7 +47,7 @@ test("every part of every text is found, wherever columns end within it", () => 
   );
 });
 
-test("a needle is found at every place of a text that fills many columns", () => {
+test("a needle is found at every position of a text that fills many columns", () => {
   const columns = new SignatureColumns();
   const text = noise(60_000, 11);
   columns.add({ seq: 3, mark: 0 }, [text]);
@@ -56,7 +56,7 @@ test("a needle is found at every place of a text that fills many columns", () =>
   }
 });
 
-test("a text that stands nowhere is found almost nowhere", () => {
+test("an absent text has few false positives", () => {
   const columns = new SignatureColumns();
   for (let seq = 0; seq < 200; seq += 1) columns.add({ seq, mark: 0 }, [noise(8000, seq)]);
   let wrong = 0;
@@ -74,7 +74,7 @@ test("many small entries share a column, and a large one has several", () => {
   assert.deepEqual(new Set(large.spans.map(({ first, last }) => `${first} ${last}`)), new Set(["0 0"]));
 });
 
-test("the matrix by rows says what the columns say", () => {
+test("the matrix of rows equals the columns", () => {
   const columns = new SignatureColumns();
   for (let seq = 0; seq < 30; seq += 1) columns.add({ seq, mark: 0 }, [noise(9000, seq)]);
   const { bits, strideBytes } = columns.matrix();
@@ -89,7 +89,7 @@ test("the matrix by rows says what the columns say", () => {
   }
 });
 
-test("a text of fewer than three characters says nothing", () => {
+test("a text of fewer than three characters has no rows", () => {
   for (const text of ["", "a", "ab"]) assert.equal(rowsOfNeedle(text), undefined);
   assert.equal(rowsOfNeedle("abc")?.length, 1);
   assert.equal(rowsOfNeedle("abcd")?.length, 3);

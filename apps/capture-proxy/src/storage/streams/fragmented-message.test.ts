@@ -18,7 +18,7 @@ const told = (shown: string): string[] =>
     ({ isText, payload }) => `${isText ? "" : "*"}${payload.toString()}`,
   );
 
-test("RFC 6455, 5.4: frames make the messages that they belong to, the newest first", () => {
+test("frames are joined into messages, newest first (RFC 6455 section 5.4)", () => {
   for (const [name, shown, messages] of [
     ["whole messages", ">tone. <ttwo. >bthree.", ["*three", "two", "one"]],
     ["a message in three frames", ">tone >ctwo >cthree.", ["onetwothree"]],
@@ -37,7 +37,7 @@ test("RFC 6455, 5.4: frames make the messages that they belong to, the newest fi
   }
 });
 
-test("a character that was parted between two frames is one again", () => {
+test("a character split between two frames is restored", () => {
   const [first, second] = [Buffer.from([0xc3]), Buffer.from([0xa4])];
   const frames = [
     { direction: 0, isFirst: false, isFinal: true, isText: false, payload: second },

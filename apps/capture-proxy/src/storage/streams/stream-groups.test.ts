@@ -28,7 +28,7 @@ const CONDITIONS: readonly (readonly [AttributeCondition, readonly string[]])[] 
   [{ attribute: "missing", match: "contains", text: "" }, []],
 ];
 
-test("streams, their frames and their groups go by attributes", async () => {
+test("streams, frames and groups are filtered by attributes", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
   const { streams } = rig.store;

@@ -37,7 +37,7 @@ const hostsOf = async (rig: StoreRig, q: string): Promise<string> => {
     .join(" ");
 };
 
-test("messages of WebSockets and their directions find the entries of their connections", async () => {
+test("WebSocket messages and their directions find the entries of their connections", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
   rig.add({ host: "plain" });
@@ -80,7 +80,7 @@ test("messages of WebSockets and their directions find the entries of their conn
   );
 });
 
-test("a message in several frames is one text, also with those of the other side between them", async () => {
+test("a message in several frames is one text, also with frames of the other side in between", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
   const chat = openStream(rig, "chat");
@@ -107,7 +107,7 @@ test("a message in several frames is one text, also with those of the other side
   }
 });
 
-test("in lists of messages, a text across frames is found with the last of them, and one inside a frame with that", async () => {
+test("text that spans frames matches the last of them; text inside a frame matches that frame", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
   const chat = openStream(rig, "chat");
@@ -144,7 +144,7 @@ test("in lists of messages, a text across frames is found with the last of them,
   }
 });
 
-test("an answer that was given follows the streams: messages come, and are cleared", async () => {
+test("a cached result follows new and cleared messages", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
   const chat = openStream(rig, "chat");
@@ -160,7 +160,7 @@ test("an answer that was given follows the streams: messages come, and are clear
   assert.equal(await hostsOf(rig, "ws.text:later"), "");
 });
 
-test("the status of a call finds its entry by number and by name, once it is known", async () => {
+test("a gRPC status finds its entry by number and by name once it is known", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
   rig.add({ host: "plain" });
@@ -185,7 +185,7 @@ test("the status of a call finds its entry by number and by name, once it is kno
   }
 });
 
-test("of one connection a search looks at 16 MiB, the newest messages first", async () => {
+test("a search reads the newest 16 MiB of a connection", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
   const chat = openStream(rig, "chat");

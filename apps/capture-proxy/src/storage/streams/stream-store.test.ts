@@ -25,7 +25,7 @@ function openStream(
 const texts = (frames: readonly StoredFrame[]): string[] =>
   frames.map(({ payload }) => Buffer.from(payload).toString());
 
-test("a stream and its frames are given back as they were handed over, in their order", async () => {
+test("a stream and its frames are returned as recorded, in order", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
   const { streams } = rig.store;
@@ -120,7 +120,7 @@ test("a stream and its frames are given back as they were handed over, in their 
   assert.ok(closed?.closedMs);
 });
 
-test("frames are in the store within 250 ms without being asked for, while the stream is open", async () => {
+test("frames are committed within 250 ms while the stream is open", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
   const { exchange, stream } = openStream(rig);
@@ -169,7 +169,7 @@ test("frames are found by stream, kind, direction, type and text, in windows fro
   assert.equal((await streams.listStreams({ sessionId: "other", limit: 5, offset: 0 })).total, 0);
 });
 
-test("a search that nobody waits for any more ends", async () => {
+test("a cancelled search ends", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
   const { stream } = openStream(rig);
@@ -179,7 +179,7 @@ test("a search that nobody waits for any more ends", async () => {
   await assert.rejects(rig.store.streams.listFrames({ ...ALL, search: "x" }, withdrawn), /gone/);
 });
 
-test("statistics count what flowed and what is stored", async () => {
+test("statistics count transferred and stored frames", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
   const { stream } = openStream(rig);
@@ -203,7 +203,7 @@ test("statistics count what flowed and what is stored", async () => {
   assert.equal((await rig.store.streams.stats("sse")).streams, 0);
 });
 
-test("clearing a kind removes its frames and the streams that are closed; open ones go on", async () => {
+test("clearing a kind removes its frames and closed streams; open streams continue", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
   const { streams } = rig.store;
@@ -224,7 +224,7 @@ test("clearing a kind removes its frames and the streams that are closed; open o
   await waitUntil(() => rowsOf(directory.file("traffic.db"), "stream") === 2);
 });
 
-test("frames go with their entries: deleted, pruned, cleared or with their session; later frames are not stored", async () => {
+test("frames are removed with their entries, and later frames of these are not stored", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
   const { store } = rig;
@@ -255,7 +255,7 @@ test("frames go with their entries: deleted, pruned, cleared or with their sessi
   }
 });
 
-test("bytes of frames count towards the limit: old entries go, and of what still runs the oldest frames", async () => {
+test("frames count towards the size limit: old entries are removed, then the oldest frames of open streams", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path, { maxTotalSizeMb: 1 });
   const old = rig.add({ responseBody: ["x".repeat(100_000)] });
@@ -276,7 +276,7 @@ test("bytes of frames count towards the limit: old entries go, and of what still
   assert.equal((await rig.store.streams.getStream(exchange.id))?.framesSent, 40);
 });
 
-test("what does not fit into the backlog is counted as not stored, and the numbers of frames show where", async () => {
+test("frames beyond the backlog are counted as not stored, and leave gaps in the ordinals", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
   const { exchange, stream } = openStream(rig);
@@ -294,7 +294,7 @@ test("what does not fit into the backlog is counted as not stored, and the numbe
   assert.deepEqual([last?.ordinal, Buffer.from(last?.payload ?? []).toString()], [101, "after"]);
 });
 
-test("of an exchange that is not recorded nothing is stored", async () => {
+test("streams of unrecorded exchanges are not stored", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
   const stream = rig.store.streams.open({ ...sampleExchange(), isRecorded: false }, "sse");
@@ -305,7 +305,7 @@ test("of an exchange that is not recorded nothing is stored", async () => {
   assert.equal((await rig.store.streams.listStreams({ limit: 10, offset: 0 })).total, 0);
 });
 
-test("after a restart streams are closed, frames are there, and numbers go on", async () => {
+test("after a restart streams are closed, frames remain, and numbers continue", async () => {
   await using directory = await temporaryDirectory();
   const ids: string[] = [];
   for (let round = 0; round < 2; round += 1) {

@@ -68,7 +68,7 @@ function withoutIds({ id: _id, sessionId: _session, ...rest }: StreamRow): objec
   return rest;
 }
 
-test("a session document carries streams and frames without a loss, into the same store and into another one", async () => {
+test("a session document restores streams and frames in the same store and in another one", async () => {
   await using directory = await temporaryDirectory();
   await using other = await temporaryDirectory();
   await using rig = await openRig(directory.path);
@@ -94,7 +94,7 @@ test("a session document carries streams and frames without a loss, into the sam
   );
 });
 
-test("a HAR carries the messages of WebSocket connections as browsers do, and they come back with the control frames", async () => {
+test("a HAR contains WebSocket messages in the browsers' format and restores them with control frames", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
   const id = await fill(rig);
@@ -149,7 +149,7 @@ test("a HAR carries the messages of WebSocket connections as browsers do, and th
   );
 });
 
-test("frames of a document that are not as they must be end its import, and it leaves nothing behind", async () => {
+test("invalid frames reject the document, and nothing is left behind", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
   const entry = { id: "a", timestamp: "2026-01-01T00:00:00Z", request: { method: "GET", url: "ws://host/" } };
@@ -179,7 +179,7 @@ test("frames of a document that are not as they must be end its import, and it l
   assert.equal((await rig.store.listSessions()).length, 1);
 });
 
-test("a document cannot add frames to entries of another session, nor two frames with one number", async () => {
+test("a document cannot add frames to entries of another session, nor two frames with one ordinal", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
   const victim = rig.add({ id: crypto.randomUUID() });

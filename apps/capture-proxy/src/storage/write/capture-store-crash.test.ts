@@ -8,7 +8,7 @@ import { openRig } from "../store-rig.ts";
 const ROUNDS = Number(process.env["WEIR_CRASH_ROUNDS"] ?? 8);
 const RECORDER = fileURLToPath(new URL("./crash-recorder.ts", import.meta.url));
 
-test("killed at any moment, the store holds every entry that was acknowledged, and opens undamaged", async () => {
+test("after a kill at any moment the store opens undamaged with every acknowledged entry", async () => {
   await using directory = await temporaryDirectory();
   const acknowledged = new Set<string>();
   for (let round = 0; round < ROUNDS; round += 1) {

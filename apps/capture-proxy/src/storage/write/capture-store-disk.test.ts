@@ -51,8 +51,8 @@ function fillRest(path: string): void {
 }
 
 // Run concurrently: the tests mostly wait for the retry after a second.
-describe("a disk that takes no more", { concurrency: 4 }, () => {
-  test("on a full disk traffic goes on, the problem is told once, and storing goes on by itself when there is room", async (context) => {
+describe("a full disk", { concurrency: 4 }, () => {
+  test("on a full disk traffic continues, the problem is reported once, and storing resumes when there is space", async (context) => {
     await using directory = await temporaryDirectory();
     const path = directory.file("disk");
     await using disk = await smallDisk(context, path);
@@ -86,7 +86,7 @@ describe("a disk that takes no more", { concurrency: 4 }, () => {
     assert.equal(rig.alarms.length, 1);
   });
 
-  test("what a full disk has not taken at the end is counted, and said in one sentence", async (context) => {
+  test("entries that a full disk rejected are counted and reported at the end", async (context) => {
     await using directory = await temporaryDirectory();
     const path = directory.file("disk");
     await using disk = await smallDisk(context, path);
@@ -106,7 +106,7 @@ describe("a disk that takes no more", { concurrency: 4 }, () => {
     assert.equal(again.store.status().entryCount, stored);
   });
 
-  test("what waits for a full disk is cleared with the rest, and does not come back when there is room", async (context) => {
+  test("entries queued for a full disk are cleared with the others and do not reappear", async (context) => {
     await using directory = await temporaryDirectory();
     const path = directory.file("disk");
     await using disk = await smallDisk(context, path);
@@ -128,7 +128,7 @@ describe("a disk that takes no more", { concurrency: 4 }, () => {
     assert.equal(await store.streams.getStream(during.id), undefined);
   });
 
-  test("on a full disk a session is cleared, and storing goes on in the room that it had", async (context) => {
+  test("on a full disk clearing a session makes space to resume storing", async (context) => {
     await using directory = await temporaryDirectory();
     const path = directory.file("disk");
     await using disk = await smallDisk(context, path, 48);
@@ -144,7 +144,7 @@ describe("a disk that takes no more", { concurrency: 4 }, () => {
     assert.ok(await rig.entry(after.at(-1) ?? ""));
   });
 
-  test("on a full disk another session is deleted, the rest stays, and storing goes on", async (context) => {
+  test("on a full disk deleting another session makes space to resume storing", async (context) => {
     await using directory = await temporaryDirectory();
     const path = directory.file("disk");
     await using disk = await smallDisk(context, path, 48);
@@ -164,7 +164,7 @@ describe("a disk that takes no more", { concurrency: 4 }, () => {
     for (const id of [before.id, after.at(-1) ?? ""]) assert.ok(await rig.entry(id));
   });
 
-  test("who starts on a full disk can clear it", async (context) => {
+  test("a store opened on a full disk can be cleared", async (context) => {
     await using directory = await temporaryDirectory();
     const path = directory.file("disk");
     await using disk = await smallDisk(context, path, 48);
@@ -181,7 +181,7 @@ describe("a disk that takes no more", { concurrency: 4 }, () => {
     assert.ok(await rig.entry(id));
   });
 
-  test("who starts on a nearly full disk can clear it while traffic comes in", async (context) => {
+  test("a store opened on a nearly full disk can be cleared during traffic", async (context) => {
     await using directory = await temporaryDirectory();
     const path = directory.file("disk");
     await using disk = await smallDisk(context, path, 48);
@@ -202,7 +202,7 @@ describe("a disk that takes no more", { concurrency: 4 }, () => {
     for (const id of added) assert.ok(await rig.entry(id));
   });
 
-  test("what is cleared is given back to the disk, once it is nearly all of the database", async () => {
+  test("cleared space is returned to the disk once it is nearly all of the database", async () => {
     await using directory = await temporaryDirectory();
     await using rig = await openRig(directory.path);
     for (let added = 0; added < 800; added += 1) rig.add(LARGE);
@@ -216,7 +216,7 @@ describe("a disk that takes no more", { concurrency: 4 }, () => {
     assert.ok(await rig.entry(kept.id));
   });
 
-  test("a large body that no longer fits is not stored, is counted, its entry says so, and the log says why once", async (context) => {
+  test("a large body that no longer fits is not stored, counted, marked in its entry and reported once", async (context) => {
     await using directory = await temporaryDirectory();
     const path = directory.file("disk");
     await using disk = await smallDisk(context, path);
@@ -241,7 +241,7 @@ describe("a disk that takes no more", { concurrency: 4 }, () => {
     assert.match(said[0] ?? "", /^A large body was not stored \(reported once\): the disk is full \(ENOSPC/);
   });
 
-  test("a directory that cannot be written is refused with a sentence", async (context) => {
+  test("a directory that is not writable is rejected with a message", async (context) => {
     if (process.getuid?.() === 0) {
       context.skip("the superuser may write everywhere");
       return;
@@ -252,7 +252,7 @@ describe("a disk that takes no more", { concurrency: 4 }, () => {
     chmodSync(directory.path, 0o700);
   });
 
-  test("a file system that becomes read-only is told, and storing goes on when it can be written again", async (context) => {
+  test("a file system that becomes read-only is reported, and storing resumes when it is writable", async (context) => {
     await using directory = await temporaryDirectory();
     const path = directory.file("disk");
     await using disk = await smallDisk(context, path);

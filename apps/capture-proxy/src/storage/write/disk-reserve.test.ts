@@ -13,7 +13,7 @@ function rigOf(path: string, freeMib: number) {
   return { disk, reserve, measure: () => reserve.measure("/") };
 }
 
-test("space is set aside while a disk is tight, and given back when it is not", async () => {
+test("space is reserved while a disk is tight, and released afterwards", async () => {
   await using directory = await temporaryDirectory();
   const path = directory.file("reserve");
   const { disk, reserve, measure } = rigOf(path, 2000);
@@ -30,7 +30,7 @@ test("space is set aside while a disk is tight, and given back when it is not", 
   assert.deepEqual([reserve.isTight, reserve.heldBytes, existsSync(path)], [false, 0, false]);
 });
 
-test("a small disk sets an eighth of its room aside, more when it has more, and nothing when it has none", async () => {
+test("an eighth of a small disk's free space is reserved, and nothing if there is none", async () => {
   await using directory = await temporaryDirectory();
   const { disk, reserve, measure } = rigOf(directory.file("reserve"), 0);
   measure();
@@ -46,7 +46,7 @@ test("a small disk sets an eighth of its room aside, more when it has more, and 
   assert.equal(reserve.heldBytes, 12.625 * MIB);
 });
 
-test("what an earlier run set aside can be given back, once", async () => {
+test("the reserve of an earlier run can be released once", async () => {
   await using directory = await temporaryDirectory();
   const path = directory.file("reserve");
   writeFileSync(path, Buffer.alloc(MIB));
@@ -54,7 +54,7 @@ test("what an earlier run set aside can be given back, once", async () => {
   assert.deepEqual([reserve.release(), existsSync(path), reserve.release()], [true, false, false]);
 });
 
-test("a disk that does not say how much is free is left alone", async () => {
+test("nothing is reserved if the free space is unknown", async () => {
   await using directory = await temporaryDirectory();
   const path = directory.file("reserve");
   const reserve = new DiskReserve(path, () => {

@@ -11,7 +11,7 @@ const entries = fc.array(
 
 const sizeOf = (bodies: readonly Uint8Array[]): number => bodies.reduce((sum, body) => sum + body.length, 0);
 
-test("what is read is what was added, whatever the texts and bodies, in memory that was used before too", () => {
+test("a batch returns the texts and bodies that were added, also in reused memory", () => {
   let memory = new ArrayBuffer(BATCH_BYTES);
   fc.assert(
     fc.property(entries, (added) => {
@@ -38,7 +38,7 @@ for (const [name, letter] of [
   ["one byte", "a"],
   ["three bytes", "\u20ac"],
 ] as const) {
-  test(`memory that says it has room takes a text of characters of ${name} whole`, () => {
+  test(`memory that reports room holds a text of ${name}`, () => {
     const batch = new BatchMemory(new ArrayBuffer(BATCH_BYTES));
     const text = letter.repeat(1000);
     let added = 0;
@@ -51,7 +51,7 @@ for (const [name, letter] of [
   });
 }
 
-test("an entry that is larger than a batch has memory of its own", () => {
+test("an entry larger than a batch gets its own memory", () => {
   const body = Buffer.alloc(2 * BATCH_BYTES, 7);
   assert.equal(new BatchMemory(new ArrayBuffer(BATCH_BYTES)).hasRoomFor("text", body.length), false);
   const batch = BatchMemory.for("text", body.length);
@@ -62,7 +62,7 @@ test("an entry that is larger than a batch has memory of its own", () => {
   assert.deepEqual(Buffer.from(reader.body(body.length)), body);
 });
 
-test("a batch is full at 256 entries, however small they are", () => {
+test("a batch is full at 256 entries of any size", () => {
   const batch = new BatchMemory(new ArrayBuffer(BATCH_BYTES));
   for (let added = 0; added < 255; added += 1) batch.add("", []);
   assert.equal(batch.isFull, false);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { readFields, type ResourceHints, resourceTypeOf } from "./exchange-record.ts";
 
-test("fields are summed as name, value and four bytes, and give the first media type without parameters", () => {
+test("the field size is the sum of names, values and four bytes each; the first media type counts, without parameters", () => {
   assert.deepEqual(readFields(["Host", "a.test", "content-TYPE", "Text/HTML; charset=x", "Content-Type", "b/c"]), {
     sizeBytes: 4 + 6 + 4 + (12 + 20 + 4) + (12 + 3 + 4),
     mediaType: "text/html",
@@ -11,7 +11,7 @@ test("fields are summed as name, value and four bytes, and give the first media 
   assert.equal(readFields(["Content-Type", " ;x"]).mediaType, null);
 });
 
-test("the kind of an exchange comes from what it is, then the answer's type, then the path, then the request's type", () => {
+test("the resource type comes from the protocol, then the response type, the path and the request type", () => {
   const plain: ResourceHints = {
     scheme: "https",
     method: "GET",

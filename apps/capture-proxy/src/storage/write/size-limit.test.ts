@@ -18,7 +18,7 @@ async function stateOf(rig: StoreRig, id: string): Promise<unknown> {
   return entry && [entry.request.body_state, entry.response?.body_state, entry.response?.body_stored_size];
 }
 
-test("a body above max_total_size_mb is not stored, its entry says so, and no other goes for it", async () => {
+test("a body above max_total_size_mb is not stored, its entry says so, and no other entry is removed", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path, { maxTotalSizeMb: 1 });
   const { store } = rig;
@@ -34,7 +34,7 @@ test("a body above max_total_size_mb is not stored, its entry says so, and no ot
   assert.deepEqual([store.status().bodiesNotStored, store.status().totalSizeBytes], [1, 25]);
 });
 
-test("bodies of an entry that fit by themselves and not together are not stored, those that a rule replaced among them", async () => {
+test("bodies that exceed the limit only together are not stored, including replaced ones", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path, { maxTotalSizeMb: 1 });
   const both = rig.add({ requestBody: bytes(600_000), responseBody: bytes(600_000) });
@@ -50,7 +50,7 @@ test("bodies of an entry that fit by themselves and not together are not stored,
   assert.equal(rig.store.status().totalSizeBytes, 1_000_000);
 });
 
-test("a message of a stream above max_total_size_mb is counted as not stored, and nothing goes for it", async () => {
+test("a stream message above max_total_size_mb is counted as not stored, and nothing is removed", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path, { maxTotalSizeMb: 1 });
   const { store } = rig;
@@ -70,7 +70,7 @@ test("a message of a stream above max_total_size_mb is counted as not stored, an
   assert.equal(store.status().totalSizeBytes, 15);
 });
 
-test("what a lowered limit has no room for by itself goes first, then the oldest, and the newest that fits stays", async () => {
+test("a lowered limit removes entries that exceed it alone first, then the oldest", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path, { maxTotalSizeMb: 10 });
   const { store } = rig;

@@ -35,7 +35,7 @@ const SILENT = {
 const RUNNING = { step: "forwarding" } as const;
 const BACK = { what: "the thread to be back", timeoutMs: 5000 };
 
-test("an exchange that began while nothing was stored is stored when it ends", async () => {
+test("an exchange that began during an outage is stored at its end", async () => {
   await using directory = await temporaryDirectory();
   const setup = setupIn(directory);
   const worker = startWriterThread();
@@ -62,7 +62,7 @@ test("an exchange that began while nothing was stored is stored when it ends", a
   );
 });
 
-test("closing while the thread is restarting leaves none running", async () => {
+test("closing during a restart leaves no thread running", async () => {
   await using directory = await temporaryDirectory();
   const setup = setupIn(directory);
   const worker = startWriterThread();
@@ -73,10 +73,10 @@ test("closing while the thread is restarting leaves none running", async () => {
   await sleep(1005);
   await client.close();
   await sleep(300);
-  assert.equal(existsSync(`${setup.path}-wal`), false, "whoever closes the database last removes its log");
+  assert.equal(existsSync(`${setup.path}-wal`), false, "the last connection to close removes the log");
 });
 
-test("of a body whose writer is gone nothing is stored, least of all its end", () => {
+test("a body whose writer thread ended is discarded, not finished", () => {
   const messages: ToWriter[] = [];
   let reservedBytes = 0;
   const target = {
@@ -98,7 +98,7 @@ test("of a body whose writer is gone nothing is stored, least of all its end", (
   assert.equal(reservedBytes, sentBytes);
 });
 
-test("why a body cannot be written is given once, and again after one as large was written", async () => {
+test("a body failure is reported once, and again after a body of that size was written", async () => {
   await using directory = await temporaryDirectory();
   const files = new BodyFiles(directory.path);
   const write = (file: number, bytes: number): string | null => {
@@ -113,7 +113,7 @@ test("why a body cannot be written is given once, and again after one as large w
   files.close();
 });
 
-test("one file that cannot be brought to the disk holds up no other, and is tried again", async (context) => {
+test("a file that cannot be synced does not delay others and is retried", async (context) => {
   if (platform() !== "linux") return context.skip("descriptors are found in /proc");
   await using directory = await temporaryDirectory();
   const files = new BodyFiles(directory.path);
@@ -139,7 +139,7 @@ function targetOf(fd: string): string {
   }
 }
 
-test("what is committed while a slow disk is synced is in the next sync", async (context) => {
+test("commits during a slow sync are covered by the next sync", async (context) => {
   await using directory = await temporaryDirectory();
   let syncs = 0;
   const began: (() => void)[] = [];
