@@ -137,7 +137,7 @@ const REASONS: Readonly<Record<Exclude<StorageErrorKind, "other">, string>> = {
   io: "files cannot be opened or written",
 };
 
-/** Completes a sentence with the reason of the error. */
+/** Completes a message with the reason of the error. */
 export function storageErrorReason(error: unknown): string {
   const errorKind = storageErrorKind(error);
   const message = error instanceof Error ? error.message : String(error);

@@ -52,9 +52,9 @@ import { WriterClient } from "./write/writer-client.ts";
 import type { SessionRecord, StoreChange } from "./write/writer-messages.ts";
 
 interface StoreLog {
-  info(facts: object, sentence: string): void;
-  warn(facts: object, sentence: string): void;
-  error(facts: object, sentence: string): void;
+  info(facts: object, message: string): void;
+  warn(facts: object, message: string): void;
+  error(facts: object, message: string): void;
 }
 
 interface CaptureStoreOptions {
@@ -72,7 +72,7 @@ interface CaptureStoreOptions {
 const DELETED_AT_ONCE = 1000;
 
 /**
- * Opens or creates the captured traffic of a data directory, exclusively for this process. Rejects with one sentence if
+ * Opens or creates the captured traffic of a data directory, exclusively for this process. Rejects with one message if
  * another process uses it, if a newer version or another program wrote it, or if it is not writable.
  */
 export async function openCaptureStore(options: CaptureStoreOptions): Promise<CaptureStore> {
@@ -130,7 +130,7 @@ class ThreadedCaptureStore implements CaptureStore {
           const writer = this.#openWriter;
           if (writer !== undefined) for (const listener of this.#listeners.statusChanged) listener(writer.status());
         },
-        alarm: (sentence) => log.error({}, sentence),
+        alarm: (message) => log.error({}, message),
         databaseReplaced: () => this.#openReaders?.reopen(),
       },
       this.#options.writer,

@@ -41,7 +41,7 @@ export async function openRig(
     dataDir,
     databasePath,
     limits: { ...NO_LIMITS, ...limits },
-    log: { info: ignore, warn: ignore, error: (_facts, sentence) => void alarms.push(sentence) },
+    log: { info: ignore, warn: ignore, error: (_facts, message) => void alarms.push(message) },
     clock: { now: () => Date.now() },
   });
   return {

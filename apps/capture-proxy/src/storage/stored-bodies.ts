@@ -72,7 +72,7 @@ export class BodyFiles {
     }
   }
 
-  /** Why bodies are rejected, to complete a sentence. Returned once until a body of the failed size is written. */
+  /** Why bodies are rejected, to complete a message. Returned once until a body of the failed size is written. */
   takeRefusal(): string | null {
     const refusal = this.#refusal;
     this.#refusal = null;

@@ -172,9 +172,9 @@ export interface DocumentTarget extends FileTarget {
   /** A frame of an earlier stream. Throws {@link MemberError}. */
   frame(frame: ImportedFrame): void;
   /** Reports an unusable entry; its files are discarded. */
-  skip(sentence: string): void;
+  skip(message: string): void;
   /** Reports a flaw of an imported entry. */
-  note(sentence: string): void;
+  note(message: string): void;
   session(facts: ImportedSession): void;
 }
 
@@ -296,7 +296,7 @@ export function sessionReader(target: DocumentTarget, texts: TextFiles): Documen
   const scanner = new MemberScanner({
     values: {
       version: (value, byteOffset) => {
-        if (value !== SESSION_FORMAT_VERSION) throw new DocumentError(versionSentence(value), byteOffset);
+        if (value !== SESSION_FORMAT_VERSION) throw new DocumentError(versionMessage(value), byteOffset);
         sawVersion = true;
       },
       session: (value, byteOffset) => {
@@ -358,7 +358,7 @@ async function addNativeEntry(
   target.entry(importedNativeEntry(entry, (member, id) => bodies.take(member, id) ?? found.get(member)));
 }
 
-function versionSentence(value: unknown): string {
+function versionMessage(value: unknown): string {
   const isNewer = typeof value === "string" && Number.parseFloat(value) > Number.parseFloat(SESSION_FORMAT_VERSION);
   return isNewer
     ? `the document has version ${JSON.stringify(value.slice(0, 20))}, made by a newer program; this one reads ${SESSION_FORMAT_VERSION}`

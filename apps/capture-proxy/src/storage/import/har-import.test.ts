@@ -349,7 +349,7 @@ inStore("documents that are not HARs are rejected and leave nothing behind", asy
     ["{}", /`log\.entries`/],
     ['{"log":{"entries":{}}}', /`log\.entries`/],
     ['{"log":[]}', /`log\.entries`/],
-    ['{"har":null}', /must begin with/],
+    ['{"har":null}', /begins with/],
     [`{"har":${document},"log":{"entries":[]}}`, /more than one HAR/],
     [`{"har":${document},"session_name":7}`, /session_name/],
     [`{"har":${document},"session_name":"${"x".repeat(256)}"}`, /session_name/],

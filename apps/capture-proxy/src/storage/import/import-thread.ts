@@ -108,13 +108,13 @@ export class ImportThread {
       entry: (entry) => this.#add(entry),
       stream: (stream) => this.#frames.stream(stream),
       frame: (frame) => this.#frames.frame(frame),
-      skip: (sentence) => {
+      skip: (message) => {
         this.#skipped += 1;
-        this.#note(sentence);
+        this.#note(message);
         if (this.#filesOfEntry.length > 0) this.#post({ kind: "discard", files: this.#filesOfEntry }, []);
         this.#filesOfEntry = [];
       },
-      note: (sentence) => this.#note(sentence),
+      note: (message) => this.#note(message),
       session: (facts) => (this.#session = { ...this.#session, ...facts }),
       piece: (file, bytes, isLast) => this.#piece(file, bytes, isLast),
       nextFile: () => this.#nextFile(),
@@ -159,8 +159,8 @@ export class ImportThread {
     if (this.#batch.isFull) this.#flush();
   }
 
-  #note(sentence: string): void {
-    if (this.#errors.length < MAX_ERRORS) this.#errors.push(sentence);
+  #note(message: string): void {
+    if (this.#errors.length < MAX_ERRORS) this.#errors.push(message);
     else this.#moreErrors += 1;
   }
 

@@ -191,7 +191,7 @@ export function clientOf(
 
 const DEFAULT_PORTS: Readonly<Record<string, number>> = { http: 80, ws: 80, https: 443, wss: 443, tcp: 0 };
 
-/** Splits an absolute URL, keeping the target except for illegal characters. Throws a sentence. */
+/** Splits an absolute URL, keeping the target except for illegal characters. Throws a message. */
 export function targetOfUrl(url: string): ImportedTarget {
   const match = /^([a-z]{2,5}):\/\/(?:[^/?#]*@)?([^/?#]*)([^#]*)/iu.exec(url);
   const scheme = match?.[1]?.toLowerCase() ?? "";

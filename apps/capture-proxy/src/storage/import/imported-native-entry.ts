@@ -11,7 +11,7 @@ import {
   FLAG_PASSTHROUGH,
   FLAG_SCRIPTED,
   flagsOfKinds,
-  KINDS,
+  RULE_KINDS,
 } from "../write/entry-record.ts";
 import { checkedFailure, CheckedMembers, checkedTls, MemberError } from "./checked-members.ts";
 import { bodyStateCode, clientOf, cutNote, keptBytes, targetOfUrl, writtenToFile } from "./imported-entry.ts";
@@ -153,7 +153,7 @@ export function importedEffect(
 function stepOf(value: unknown, index: number): RuleTrace {
   const step = new CheckedMembers(value, `trace[${index}]`);
   return {
-    kind: step.oneOf("kind", KINDS) ?? step.refuse("kind", "is missing"),
+    kind: step.oneOf("kind", RULE_KINDS) ?? step.refuse("kind", "is missing"),
     rule_id: step.optionalText("rule_id", 255) ?? "",
     rule_name: step.optionalText("rule_name", 1024) ?? "",
     phase: step.oneOf("phase", ["request", "response"]) ?? "request",

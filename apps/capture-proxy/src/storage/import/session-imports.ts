@@ -23,7 +23,7 @@ export interface ImportSetup {
 export const FILES_OF_AN_IMPORT = 1_000_000;
 /** Stream numbers reserved per import. */
 export const STREAMS_OF_AN_IMPORT = 1_000_000;
-/** Maximum reported sentences per import. */
+/** Maximum reported messages per import. */
 export const MAX_ERRORS = 100;
 
 export type ToImport =
@@ -263,7 +263,7 @@ export class SessionImports {
 
   /**
    * Imports into a session, which is removed if the document is invalid. Throws {@link ImportRefusedError}
-   * with a sentence.
+   * with a message.
    */
   async run(
     format: "har" | "session",
@@ -329,7 +329,7 @@ export class SessionImports {
   }
 }
 
-/** Truncates to the maximum; the last sentence counts the rest. */
+/** Truncates to the maximum; the last message counts the rest. */
 function shownErrors(errors: readonly string[], moreErrors: number): string[] {
   const all = errors.length + moreErrors;
   if (all <= MAX_ERRORS) return [...errors];

@@ -4,7 +4,7 @@ import type { TrafficEntry } from "@headworks/capture-contract";
 import { temporaryDirectory } from "@headworks/testkit";
 import type { RequestMessage, ResponseMessage, TraceStep } from "#exchange/exchange.ts";
 import { NEVER, openRig, type StoreRig } from "../store-rig.ts";
-import { flagsOfKinds, KINDS, kindsOfFlags } from "../write/entry-record.ts";
+import { flagsOfKinds, RULE_KINDS, kindsOfFlags } from "../write/entry-record.ts";
 import type { SampleOptions } from "./sample-exchange.ts";
 import { storedFields } from "./stored-entry.ts";
 
@@ -158,7 +158,7 @@ test("deleting an entry removes its effects, and replaced bodies count towards t
 });
 
 test("each kind of rule has its own bit, and flags of older stores have none", () => {
-  for (const kind of KINDS) assert.deepEqual(kindsOfFlags(flagsOfKinds([{ kind }, { kind }]) | 7), [kind]);
+  for (const kind of RULE_KINDS) assert.deepEqual(kindsOfFlags(flagsOfKinds([{ kind }, { kind }]) | 7), [kind]);
   assert.deepEqual(kindsOfFlags(7), []);
-  assert.deepEqual(kindsOfFlags(flagsOfKinds(KINDS.map((kind) => ({ kind })))), KINDS);
+  assert.deepEqual(kindsOfFlags(flagsOfKinds(RULE_KINDS.map((kind) => ({ kind })))), RULE_KINDS);
 });

@@ -12,12 +12,13 @@ import type { RecordBatch } from "./writer-messages.ts";
 export const ENTRY_STATES = ["pending", "complete", "failed", "closed"] as const;
 export type EntryStateCode = 0 | 1 | 2 | 3;
 
+/** Bits of `entry.flags`. */
 export const FLAG_MODIFIED = 1;
 export const FLAG_PASSTHROUGH = 2;
 export const FLAG_SCRIPTED = 4;
 
 /** Order of the bits; append new kinds. */
-export const KINDS = [
+export const RULE_KINDS = [
   "block",
   "rewrite",
   "mock",
@@ -27,17 +28,17 @@ export const KINDS = [
   "plugin",
 ] as const satisfies readonly RuleKind[];
 
-/** Above {@link FLAG_MODIFIED} and its like. One bit for each kind of rule that affected the entry. */
-const FIRST_BIT = 8;
+/** One bit for each kind of rule that affected the entry, above the flags. */
+const FIRST_RULE_FLAG = 8;
 
-/** Bits of `entry.flags`. */
+/** Bits of the kinds of rules in `entry.flags`. */
 export function flagsOfKinds(trace: readonly { readonly kind: RuleKind }[]): number {
-  return trace.reduce((flags, { kind }) => flags | (FIRST_BIT << KINDS.indexOf(kind)), 0);
+  return trace.reduce((flags, { kind }) => flags | (FIRST_RULE_FLAG << RULE_KINDS.indexOf(kind)), 0);
 }
 
 /** Inverse of {@link flagsOfKinds}. */
 export function kindsOfFlags(flags: number): RuleKind[] {
-  return flags < FIRST_BIT ? [] : KINDS.filter((_kind, index) => (flags & (FIRST_BIT << index)) !== 0);
+  return flags < FIRST_RULE_FLAG ? [] : RULE_KINDS.filter((_kind, index) => (flags & (FIRST_RULE_FLAG << index)) !== 0);
 }
 
 /** Indexes are stored in `entry.*_body_state`. */
@@ -120,6 +121,14 @@ export type EntryRecord = [
 
 /** `inlineBytes` follow in the batch memory in order; `spooled` is the number of a file written earlier. */
 export type BodyRecord = [size: number, stored: number, state: number, inlineBytes: number, spooled: number];
+export const NO_BODY: BodyRecord = [0, 0, 0, 0, 0];
+
+/** Positions in {@link EntryRecord} that are read one by one. */
+const [SEQ, BEFORE, ID, SESSION] = [0, 1, 2, 3] as const;
+const [TIMINGS, REQUEST_TRAILERS, RESPONSE_TRAILERS, FAILURE] = [27, 28, 29, 30] as const;
+const [REQUEST_BODY, RESPONSE_BODY, NOTE, EFFECT] = [31, 32, 33, 34] as const;
+/** Positions in {@link BodyRecord}. */
+const [SIZE, STORED, STATE, INLINE, FILE] = [0, 1, 2, 3, 4] as const;
 
 /** Separator of the parts of an entry; neither JSON nor field lines contain it. */
 const PART_END = "\0";
@@ -148,7 +157,6 @@ function fieldsText({ fields, fieldLines }: FieldsOfMessage): string {
   return fieldLines === undefined || fieldLines === "" ? JSON.stringify(fields) : fieldLines;
 }
 
-export const NO_BODY: BodyRecord = [0, 0, 0, 0, 0];
 const MAX_ENTRIES = 256;
 /** A batch is sent when it is full or the next entry does not fit. */
 export const BATCH_BYTES = 1_048_576;
@@ -294,10 +302,10 @@ export function* entriesOfBatch({ entries, memory, firstSeq }: RecordBatch): Gen
   for (let index = 0; index < entries; index += 1) {
     const [line = "", requestFields = "[]", responseFields = "", tls = ""] = reader.text().split(PART_END);
     const record = JSON.parse(line) as EntryRecord;
-    if (firstSeq !== undefined) record[0] = firstSeq + index;
-    const requestBytes = body(record[31][3]);
-    const responseBytes = body(record[32][3]);
-    const effect = record[34];
+    if (firstSeq !== undefined) record[SEQ] = firstSeq + index;
+    const requestBytes = body(record[REQUEST_BODY][INLINE]);
+    const responseBytes = body(record[RESPONSE_BODY][INLINE]);
+    const effect = record[EFFECT];
     const originalRequest = body(effect?.requestBytes ?? -1, EMPTY);
     const originalResponse = body(effect?.responseBytes ?? -1, EMPTY);
     yield {
@@ -368,25 +376,25 @@ export class EntryRows {
    */
   store(entry: IncomingEntry, log: ChangeLog): void {
     const { record } = entry;
-    if (entry.isImported && this.#byId.get(record[2]) !== undefined) {
+    if (entry.isImported && this.#byId.get(record[ID]) !== undefined) {
       const id = randomUUID();
-      this.#streams.renamed(record[3], record[2], id);
-      record[2] = id;
+      this.#streams.renamed(record[SESSION], record[ID], id);
+      record[ID] = id;
     }
-    const request = this.#settle(record[31], log);
-    const response = this.#settle(record[32], log);
+    const request = this.#settle(record[REQUEST_BODY], log);
+    const response = this.#settle(record[RESPONSE_BODY], log);
     const replaced = (entry.originalRequest?.length ?? 0) + (entry.originalResponse?.length ?? 0);
-    const stored = request[1] + response[1] + replaced;
-    const before = record[1] === NEW ? undefined : this.#existing.get(record[0]);
-    const mustBeThere = before !== undefined || record[1] === AGAIN;
-    const isGone = mustBeThere ? !this.#isVisible(before, record[0], log) : this.#isCleared(record, log);
+    const stored = request[STORED] + response[STORED] + replaced;
+    const before = record[BEFORE] === NEW ? undefined : this.#existing.get(record[SEQ]);
+    const mustBeThere = before !== undefined || record[BEFORE] === AGAIN;
+    const isGone = mustBeThere ? !this.#isVisible(before, record[SEQ], log) : this.#isCleared(record, log);
     if (isGone) {
-      log.removedFiles.push(...[request[4], response[4]].filter((file) => file !== 0));
+      log.removedFiles.push(...[request[FILE], response[FILE]].filter((file) => file !== 0));
       return;
     }
     const session =
       before === undefined
-        ? (log.session(this.#sessions, record[3])?.number ?? this.#sessions.activeNumber)
+        ? (log.session(this.#sessions, record[SESSION])?.number ?? this.#sessions.activeNumber)
         : Number(before["session"]);
     if (before !== undefined) {
       const [seq, id, , ...values] = rowValues(record, request, response, session);
@@ -396,22 +404,23 @@ export class EntryRows {
       this.#insert.run(...rowValues(record, request, response, session));
     }
     this.#insertHead.run(
-      record[0],
+      record[SEQ],
       entry.requestFields,
-      jsonOrNull(record[28]),
+      jsonOrNull(record[REQUEST_TRAILERS]),
       entry.responseFields === "" ? null : entry.responseFields,
-      jsonOrNull(record[29]),
-      jsonOrNull(record[30]),
+      jsonOrNull(record[RESPONSE_TRAILERS]),
+      jsonOrNull(record[FAILURE]),
       entry.tls === "" ? null : entry.tls,
     );
-    if (request[4] !== 0) this.#insertBody.run(record[0] * 2, null, request[4]);
-    else if (entry.requestBytes !== undefined) this.#insertBody.run(record[0] * 2, entry.requestBytes, null);
-    if (response[4] !== 0) this.#insertBody.run(record[0] * 2 + 1, null, response[4]);
-    else if (entry.responseBytes !== undefined) this.#insertBody.run(record[0] * 2 + 1, entry.responseBytes, null);
+    if (request[FILE] !== 0) this.#insertBody.run(record[SEQ] * 2, null, request[FILE]);
+    else if (entry.requestBytes !== undefined) this.#insertBody.run(record[SEQ] * 2, entry.requestBytes, null);
+    if (response[FILE] !== 0) this.#insertBody.run(record[SEQ] * 2 + 1, null, response[FILE]);
+    else if (entry.responseBytes !== undefined) this.#insertBody.run(record[SEQ] * 2 + 1, entry.responseBytes, null);
     this.#storeEffect(entry);
     log.count(this.#sessions, session, before === undefined ? 1 : 0, stored - Number(before?.["stored"] ?? 0));
-    if (before !== undefined || record[0] < Math.max(this.highestSeq, log.highestSeq)) log.changedSeqs.push(record[0]);
-    log.highestSeq = Math.max(log.highestSeq, record[0]);
+    const isNewest = before === undefined && record[SEQ] >= Math.max(this.highestSeq, log.highestSeq);
+    if (!isNewest) log.changedSeqs.push(record[SEQ]);
+    log.highestSeq = Math.max(log.highestSeq, record[SEQ]);
   }
 
   /** Removes an entry and everything that belongs to it. Returns its id, undefined if there is none. */
@@ -430,12 +439,12 @@ export class EntryRows {
   }
 
   #storeEffect({ record, originalRequest, originalResponse }: IncomingEntry): void {
-    const effect = record[34];
+    const effect = record[EFFECT];
     if (effect === null) return;
     const { trace, request, response } = effect;
     const original = request === null && response === null ? null : JSON.stringify({ request, response });
     this.#insertEffect.run(
-      record[0],
+      record[SEQ],
       JSON.stringify(trace),
       original,
       originalRequest ?? null,
@@ -451,15 +460,15 @@ export class EntryRows {
 
   /** True if the session was cleared after the entry was numbered. */
   #isCleared(record: EntryRecord, log: ChangeLog): boolean {
-    const session = log.session(this.#sessions, record[3]) ?? this.#sessions.active;
-    return session !== undefined && record[0] <= session.floorSeq;
+    const session = log.session(this.#sessions, record[SESSION]) ?? this.#sessions.active;
+    return session !== undefined && record[SEQ] <= session.floorSeq;
   }
 
   /** Marks a spooled body as not stored if its file failed. */
   #settle(body: BodyRecord, log: ChangeLog): BodyRecord {
-    if (body[4] !== 0 && !this.#files.has(body[4])) {
+    if (body[FILE] !== 0 && !this.#files.has(body[FILE])) {
       log.bodiesNotStored += 1;
-      return [body[0], 0, NOT_STORED, 0, 0];
+      return [body[SIZE], 0, NOT_STORED, 0, 0];
     }
     return body;
   }
@@ -475,10 +484,10 @@ function rowValues(
   response: BodyRecord,
   session: number,
 ): (string | number | null)[] {
-  const failure = record[30];
+  const failure = record[FAILURE];
   return [
-    record[0],
-    record[2],
+    record[SEQ],
+    record[ID],
     session,
     record[4],
     record[5],
@@ -504,13 +513,13 @@ function rowValues(
     record[25],
     record[26],
     failure === null ? null : failure.code,
-    record[27],
-    request[0],
-    request[1],
-    request[2],
-    response[0],
-    response[1],
-    response[2],
-    record[33],
+    record[TIMINGS],
+    request[SIZE],
+    request[STORED],
+    request[STATE],
+    response[SIZE],
+    response[STORED],
+    response[STATE],
+    record[NOTE],
   ];
 }

@@ -23,29 +23,29 @@ import type {
 class StoreProblem {
   readonly #changed: (began: string | undefined) => void;
   readonly #waiting = new Set<(reason: Error) => void>();
-  #sentence: string | null = null;
+  #message: string | null = null;
 
-  /** @param changed called on each change, with the sentence if there was no problem before */
+  /** @param changed called on each change, with the message if there was no problem before */
   constructor(changed: (began: string | undefined) => void) {
     this.#changed = changed;
   }
 
   /** Null without a problem. */
-  get sentence(): string | null {
-    return this.#sentence;
+  get message(): string | null {
+    return this.#message;
   }
 
-  set(sentence: string | null): void {
-    if (sentence === this.#sentence) return;
-    const began = this.#sentence === null ? (sentence ?? undefined) : undefined;
-    this.#sentence = sentence;
-    if (sentence !== null) for (const reject of this.#waiting) reject(new Error(sentence));
+  set(message: string | null): void {
+    if (message === this.#message) return;
+    const began = this.#message === null ? (message ?? undefined) : undefined;
+    this.#message = message;
+    if (message !== null) for (const reject of this.#waiting) reject(new Error(message));
     this.#changed(began);
   }
 
   /** Final state after close; no notification. */
-  conclude(sentence: string): void {
-    this.#sentence = sentence;
+  conclude(message: string): void {
+    this.#message = message;
   }
 
   /** Awaits `work`; rejects with the problem as soon as there is one. */
@@ -53,7 +53,7 @@ class StoreProblem {
     const errorKind = Promise.withResolvers<never>();
     this.#waiting.add(errorKind.reject);
     try {
-      if (this.#sentence !== null) throw new Error(this.#sentence);
+      if (this.#message !== null) throw new Error(this.#message);
       await Promise.race([work(), errorKind.promise]);
     } finally {
       this.#waiting.delete(errorKind.reject);
@@ -266,7 +266,7 @@ export interface WriterEvents {
   /** The database was replaced by a new file. */
   databaseReplaced(): void;
   /** Logs an error line. */
-  alarm(sentence: string): void;
+  alarm(message: string): void;
 }
 
 /** Proxy thread's side of the writer thread. Sends work, tracks the backlog, never blocks. */
@@ -388,14 +388,14 @@ export class WriterClient {
 
   /** Sends imported frames, after the entries they belong to. */
   async recordImportedFrames(batch: FrameBatch): Promise<void> {
-    if (this.#worker === undefined) throw new Error(this.#problem.sentence ?? "The store is closed");
+    if (this.#worker === undefined) throw new Error(this.#problem.message ?? "The store is closed");
     this.#sendFrames(batch);
     await this.#committedOrFailed();
   }
 
   /** Sends imported entries; the writer numbers them. */
   async recordImported(batch: RecordBatch): Promise<void> {
-    if (this.#worker === undefined) throw new Error(this.#problem.sentence ?? "The store is closed");
+    if (this.#worker === undefined) throw new Error(this.#problem.message ?? "The store is closed");
     const firstSeq = this.#nextSeq;
     this.#nextSeq += batch.entries;
     this.#sendBatch({ ...batch, firstSeq });
@@ -417,7 +417,7 @@ export class WriterClient {
    * and on storage errors: reads then see the committed state.
    */
   caughtUp(): Promise<void> | undefined {
-    if (this.#problem.sentence !== null) return undefined;
+    if (this.#problem.message !== null) return undefined;
     this.#flushQueues();
     if (this.#sent.isDone) return undefined;
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -437,7 +437,7 @@ export class WriterClient {
 
   /** Runs a durable change; buffers in `transfer` are detached. */
   async call(request: WriterCall, transfer: ArrayBuffer[] = []): Promise<unknown> {
-    if (this.#worker === undefined) throw new Error(this.#problem.sentence ?? "The store is closed");
+    if (this.#worker === undefined) throw new Error(this.#problem.message ?? "The store is closed");
     this.#flushQueues();
     const { call, response } = this.#calls.begin();
     this.#send({ kind: "call", call, request }, transfer);
@@ -455,8 +455,8 @@ export class WriterClient {
   status(): StorageStatus {
     const active = this.sessions.get(this.activeSession);
     return {
-      ok: this.#problem.sentence === null,
-      problem: this.#problem.sentence,
+      ok: this.#problem.message === null,
+      problem: this.#problem.message,
       entryCount: active?.entryCount ?? 0,
       totalSizeBytes: active?.storedBytes ?? 0,
       storeSizeBytes: this.#storeSizeBytes,
@@ -630,7 +630,7 @@ export class WriterClient {
     this.#entriesLost += lost.entries;
     this.#calls.abandon();
     if (this.#closing) return this.#reportLoss(lost);
-    this.#problem.set(this.#problem.sentence ?? "The storage thread ended: entries are not stored until it restarts");
+    this.#problem.set(this.#problem.message ?? "The storage thread ended: entries are not stored until it restarts");
     this.#restartLater();
   }
 

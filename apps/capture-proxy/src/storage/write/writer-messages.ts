@@ -131,7 +131,7 @@ export type FromWriter =
     }
   | { readonly kind: "framesCommitted"; readonly bytes: number }
   | { readonly kind: "pieceDone"; readonly bytes: number }
-  /** `refusal` completes a sentence with the reason; null if it was reported before. */
+  /** `refusal` completes a message with the reason; null if it was reported before. */
   | { readonly kind: "fileFailed"; readonly file: number; readonly refusal: string | null }
   | { readonly kind: "size"; readonly bytes: number }
   | { readonly kind: "problem"; readonly problem: string | null }
@@ -144,5 +144,5 @@ export type FromWriter =
       /** Caused by the disk or the file, not by a defect. */
       readonly isStorageError: boolean;
     }
-  /** `refusal` completes a sentence with the reason why data was not stored. */
+  /** `refusal` completes a message with the reason why data was not stored. */
   | { readonly kind: "closed"; readonly refusal: string | null };
