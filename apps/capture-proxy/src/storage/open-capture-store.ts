@@ -46,7 +46,7 @@ import {
 import { SessionImports } from "./import/session-imports.ts";
 import { readerOf, ReaderPool, type SessionScope } from "./read/reader-client.ts";
 import { shownSession } from "./sessions/session-table.ts";
-import { lockForThisProcess, refuseForeignFile, refuseLinkedFile, storePaths, type StorePaths } from "./store-files.ts";
+import { lockForThisProcess, rejectForeignFile, rejectLinkedFile, storePaths, type StorePaths } from "./store-files.ts";
 import { snapshotOfExchange } from "./write/exchange-record.ts";
 import { WriterClient } from "./write/writer-client.ts";
 import type { SessionRecord, StoreChange } from "./write/writer-messages.ts";
@@ -84,9 +84,9 @@ export async function openCaptureStore(options: CaptureStoreOptions): Promise<Ca
     for (const release of unlocks.splice(0)) release();
   };
   try {
-    if (isElsewhere) refuseForeignFile(setup.path);
+    if (isElsewhere) rejectForeignFile(setup.path);
     for (const [file, shownPath] of locks) unlocks.push(lockForThisProcess(file, shownPath));
-    refuseLinkedFile(setup.path);
+    rejectLinkedFile(setup.path);
     rmSync(setup.decodedFolder, { recursive: true, force: true });
     const store = new ThreadedCaptureStore(options, unlock);
     await store.start(setup);

@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { temporaryDirectory, type TemporaryDirectory } from "@headworks/testkit";
 import { openDatabase, TRAFFIC_MIGRATIONS } from "./database.ts";
 import { openCaptureStore } from "./open-capture-store.ts";
-import { ForeignFileError, refuseForeignFile, storePaths } from "./store-files.ts";
+import { ForeignFileError, rejectForeignFile, storePaths } from "./store-files.ts";
 import { openRig } from "./store-rig.ts";
 
 const data = resolve("/data");
@@ -146,8 +146,8 @@ test("missing, empty, own and damaged databases are accepted", async () => {
   await using directory = await temporaryDirectory();
   const own = directory.file("traffic.db");
   openDatabase(own, { migrations: TRAFFIC_MIGRATIONS }).close();
-  for (const path of [directory.file("new.db"), await written(directory, ""), own]) refuseForeignFile(path);
-  refuseForeignFile(await written(directory, `${SQLITE}and nothing that makes sense`));
+  for (const path of [directory.file("new.db"), await written(directory, ""), own]) rejectForeignFile(path);
+  rejectForeignFile(await written(directory, `${SQLITE}and nothing that makes sense`));
 });
 
 async function written(directory: TemporaryDirectory, text: string): Promise<string> {

@@ -74,7 +74,7 @@ const MAGIC = Buffer.from("SQLite format 3\0", "latin1");
  * Throws {@link ForeignFileError} for a file with other content than captured traffic. Missing, empty and corrupt
  * database files are accepted.
  */
-export function refuseForeignFile(path: string): void {
+export function rejectForeignFile(path: string): void {
   const start = startOf(path);
   if (start.length === 0) return;
   if (!start.equals(MAGIC)) throw new ForeignFileError(`${path} is not a database; choose another file with --db-path`);
@@ -88,7 +88,7 @@ export function refuseForeignFile(path: string): void {
  * process using another name would corrupt the database (SQLite, How To Corrupt An SQLite Database File, 2.5), and a
  * backup made of links would change with it.
  */
-export function refuseLinkedFile(path: string): void {
+export function rejectLinkedFile(path: string): void {
   const names = statSync(path, { throwIfNoEntry: false })?.nlink ?? 1;
   if (names <= 1) return;
   throw new ForeignFileError(

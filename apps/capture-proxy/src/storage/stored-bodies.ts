@@ -23,9 +23,9 @@ export class BodyFiles {
   /** Failed files; later chunks must not create them again. */
   readonly #failed = new Set<number>();
   /** Reason of the last failure, until reported. */
-  #refusal: string | null = null;
+  #failureReason: string | null = null;
   /** Size of the smallest failed body; after one of this size is written, a failure is reported again. */
-  #refusedBytes: number | undefined;
+  #failedBytes: number | undefined;
   readonly #sizes = new Map<number, number>();
   #unsynced: number[] = [];
   #totalBytes = 0;
@@ -64,8 +64,8 @@ export class BodyFiles {
       target.bytes += bytes.length;
       return true;
     } catch (error) {
-      if (this.#refusedBytes === undefined) this.#refusal = storageErrorReason(error);
-      this.#refusedBytes = (this.#open.get(file)?.bytes ?? 0) + bytes.length;
+      if (this.#failedBytes === undefined) this.#failureReason = storageErrorReason(error);
+      this.#failedBytes = (this.#open.get(file)?.bytes ?? 0) + bytes.length;
       this.discard(file);
       this.#failed.add(file);
       return false;
@@ -73,17 +73,17 @@ export class BodyFiles {
   }
 
   /** Why bodies are rejected, to complete a message. Returned once until a body of the failed size is written. */
-  takeRefusal(): string | null {
-    const refusal = this.#refusal;
-    this.#refusal = null;
-    return refusal;
+  takeFailureReason(): string | null {
+    const failureReason = this.#failureReason;
+    this.#failureReason = null;
+    return failureReason;
   }
 
   /** Marks a file as complete; it is closed at the next sync. */
   finish(file: number): void {
     const target = this.#open.get(file);
     if (this.#failed.delete(file) || target === undefined) return;
-    if (this.#refusedBytes !== undefined && target.bytes >= this.#refusedBytes) this.#refusedBytes = undefined;
+    if (this.#failedBytes !== undefined && target.bytes >= this.#failedBytes) this.#failedBytes = undefined;
     this.#addSize(file, target.bytes);
     this.#unsynced.push(file);
   }

@@ -7,6 +7,7 @@ import type { Database, SqlRow, SqlValue } from "../database.ts";
 import {
   entryOfRow,
   entryState,
+  type FoundEntry,
   milliseconds,
   numberOrNull,
   parsed,
@@ -16,7 +17,6 @@ import {
   urlOfRow,
 } from "../read/stored-entry.ts";
 import { textOf } from "../read/row-record.ts";
-import type { FoundEntry } from "../read/whole-entries.ts";
 import { readFilePart, type StoredBodies } from "../stored-bodies.ts";
 import {
   FLAG_COMPRESSED,

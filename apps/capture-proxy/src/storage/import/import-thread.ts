@@ -93,7 +93,7 @@ export class ImportThread {
   #skipped = 0;
   readonly #errors: string[] = [];
   #moreErrors = 0;
-  #isRefused = false;
+  #isRejected = false;
 
   constructor(setup: ImportSetup, post: (message: FromImport, transfer: ArrayBuffer[]) => void) {
     this.#setup = setup;
@@ -127,7 +127,7 @@ export class ImportThread {
   /** Send each chunk, and the end, only after the reply to the previous one. */
   async receive(message: ToImport): Promise<void> {
     if (message.kind === "written") return this.#written(message.bytes);
-    if (this.#isRefused) return;
+    if (this.#isRejected) return;
     try {
       if (message.kind === "chunk") {
         await this.#reader.write(message.bytes);
@@ -143,8 +143,8 @@ export class ImportThread {
       this.#post({ kind: "done", ...counts, errors: this.#errors, session: this.#session }, []);
     } catch (error) {
       if (!(error instanceof DocumentError) && !(error instanceof HarFormatError)) throw error;
-      this.#isRefused = true;
-      this.#post({ kind: "refused", message: error.message }, []);
+      this.#isRejected = true;
+      this.#post({ kind: "rejected", message: error.message }, []);
     }
   }
 

@@ -57,7 +57,7 @@ export type FromImport =
       readonly moreErrors: number;
       readonly session: ImportedSession;
     }
-  | { readonly kind: "refused"; readonly message: string };
+  | { readonly kind: "rejected"; readonly message: string };
 
 const PROGRESS_MS = 100;
 /** Documents that need more heap fail their import, not the process. */
@@ -194,7 +194,7 @@ class ImportThreadClient {
     const response = await this.#response.promise;
     this.#response = Promise.withResolvers<FromImport>();
     this.#response.promise.catch(() => undefined);
-    if (response.kind === "refused") throw new ImportRefusedError(response.message);
+    if (response.kind === "rejected") throw new ImportRefusedError(response.message);
     const writes = this.#writes;
     await Promise.all(writes);
     this.#writes = [];
@@ -204,7 +204,7 @@ class ImportThreadClient {
   /** Resolves on commit, which applies backpressure. */
   async #record(batch: RecordBatch): Promise<void> {
     await this.#writer.recordImported(batch);
-    refuseTooLarge(this.#writer.sessions.get(this.#sessionNumber)?.storedBytes ?? 0, this.#writer.limits);
+    rejectTooLarge(this.#writer.sessions.get(this.#sessionNumber)?.storedBytes ?? 0, this.#writer.limits);
   }
 
   async #appendBody({ file, bytes, isLast }: FromImport & { kind: "body" }): Promise<void> {
@@ -346,7 +346,7 @@ interface ImportLoss {
 }
 
 /** Throws {@link ImportRefusedError} once the document's bodies alone exceed the size limit. */
-function refuseTooLarge(storedBytes: number, limits: StoreLimits): void {
+function rejectTooLarge(storedBytes: number, limits: StoreLimits): void {
   if (storedBytes <= maxBytes(limits)) return;
   throw new ImportRefusedError(
     `The bodies of the document exceed max_total_size_mb (${limits.maxTotalSizeMb}): nothing was imported, and no other entry was removed`,

@@ -5,12 +5,12 @@ import { fieldValue, fieldValues } from "@headworks/http1";
 import type { BodyPart } from "../capture-store.ts";
 import { DecodedBodies } from "./decoded-bodies.ts";
 import { storedFields } from "./stored-entry.ts";
+import { TrafficReader } from "./traffic-reader.ts";
 import { CancelledError, type Cancellation } from "../search/filtered-set.ts";
 import { readFilePart } from "../stored-bodies.ts";
 import type { TrafficExport } from "../export/traffic-export.ts";
 import type { BodyRequest, FromReader, ReaderRequest, ReaderSetup, ToReader } from "./reader-client.ts";
 import { StreamReader } from "../streams/stream-reader.ts";
-import { TrafficReader } from "./traffic-reader.ts";
 
 /** Maximum bytes per range request. */
 const MAX_RANGE_BYTES = 16_777_216;

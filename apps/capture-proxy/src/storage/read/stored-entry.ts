@@ -25,6 +25,11 @@ import {
 } from "../write/entry-record.ts";
 import type { EffectRecord, EntryStateCode } from "../write/entry-record.ts";
 
+export interface FoundEntry {
+  readonly row: SqlRow;
+  readonly sessionId: string;
+}
+
 /** Maps an exported pending entry to failed. */
 export function finalState(state: EntryState): EntryState {
   return state === "pending" ? "failed" : state;

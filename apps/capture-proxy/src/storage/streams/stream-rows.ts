@@ -80,7 +80,7 @@ export class StreamRows {
   }
 
   /** Closes streams that were open when the process ended and removes those without an entry. */
-  settleInterrupted(): void {
+  closeInterrupted(): void {
     if (!this.#hasStreams) return;
     this.#database.transaction(() => {
       this.#database.exec(

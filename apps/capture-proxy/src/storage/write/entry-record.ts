@@ -381,8 +381,8 @@ export class EntryRows {
       this.#streams.renamed(record[SESSION], record[ID], id);
       record[ID] = id;
     }
-    const request = this.#settle(record[REQUEST_BODY], log);
-    const response = this.#settle(record[RESPONSE_BODY], log);
+    const request = this.#withStoredState(record[REQUEST_BODY], log);
+    const response = this.#withStoredState(record[RESPONSE_BODY], log);
     const replaced = (entry.originalRequest?.length ?? 0) + (entry.originalResponse?.length ?? 0);
     const stored = request[STORED] + response[STORED] + replaced;
     const before = record[BEFORE] === NEW ? undefined : this.#existing.get(record[SEQ]);
@@ -465,7 +465,7 @@ export class EntryRows {
   }
 
   /** Marks a spooled body as not stored if its file failed. */
-  #settle(body: BodyRecord, log: ChangeLog): BodyRecord {
+  #withStoredState(body: BodyRecord, log: ChangeLog): BodyRecord {
     if (body[FILE] !== 0 && !this.#files.has(body[FILE])) {
       log.bodiesNotStored += 1;
       return [body[SIZE], 0, NOT_STORED, 0, 0];

@@ -265,7 +265,7 @@ export class TrafficWriter {
       this.#rows = new EntryRows(this.#database, this.sessions, this.files, this.#streams, this.#lastSeq());
       this.#retention = new Retention(this.#database, this.sessions, this.#rows, this.#streams, limits);
       this.#failInterrupted();
-      this.#streams.settleInterrupted();
+      this.#streams.closeInterrupted();
     } catch (error) {
       this.#database.close();
       throw error;

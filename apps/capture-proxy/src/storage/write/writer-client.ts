@@ -289,7 +289,7 @@ export class WriterClient {
   #nextStream = 1;
   #closing = false;
   /** Why the last data could not be stored. */
-  #refusal: string | null = null;
+  #failureReason: string | null = null;
   /** Pending restart of the thread. */
   #restarting: Promise<void> | undefined;
   #storeSizeBytes = 0;
@@ -492,8 +492,8 @@ export class WriterClient {
     worker.postMessage({ ...this.#setup, limits: this.#limits } satisfies WriterSetup);
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     worker.on("message", (message: FromWriter) => {
-      if (message.kind === "refused") {
-        reject(refusalOf(message));
+      if (message.kind === "openFailed") {
+        reject(openError(message));
         return;
       }
       if (message.kind === "ready") {
@@ -566,17 +566,17 @@ export class WriterClient {
       case "callFailed":
         return this.#calls.failed(message);
       case "closed":
-        this.#refusal = message.refusal;
+        this.#failureReason = message.failureReason;
         return;
       case "ready":
-      case "refused":
+      case "openFailed":
         return;
     }
   }
 
   /** The entry itself is stored, so the store has no problem. */
-  #fileFailed({ file, refusal }: FromWriter & { kind: "fileFailed" }): void {
-    if (refusal !== null) this.#events.alarm(`A large body was not stored (reported once): ${refusal}`);
+  #fileFailed({ file, failureReason }: FromWriter & { kind: "fileFailed" }): void {
+    if (failureReason !== null) this.#events.alarm(`A large body was not stored (reported once): ${failureReason}`);
     this.#spool?.failed(file);
   }
 
@@ -638,7 +638,7 @@ export class WriterClient {
     if (entries === 0 && !hasFrames) return;
     const counted = entries === 1 ? "1 entry" : `${entries} entries`;
     const what = entries === 0 ? "Stream messages" : hasFrames ? `${counted} and stream messages` : counted;
-    const loss = `${what} could not be stored and are lost: ${this.#refusal ?? "the disk did not respond in time"}`;
+    const loss = `${what} could not be stored and are lost: ${this.#failureReason ?? "the disk did not respond in time"}`;
     this.#problem.conclude(loss);
     this.#events.alarm(loss);
   }
@@ -651,7 +651,7 @@ export class WriterClient {
   }
 }
 
-function refusalOf({ error, tooNew, isStorageError }: FromWriter & { kind: "refused" }): Error {
+function openError({ error, tooNew, isStorageError }: FromWriter & { kind: "openFailed" }): Error {
   if (tooNew) return new DatabaseTooNewError(error);
   return isStorageError ? new StorageError(error) : new Error(error);
 }

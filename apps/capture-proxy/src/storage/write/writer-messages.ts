@@ -116,7 +116,7 @@ export type FromWriter =
       readonly movedAside: string | null;
     }
   /** The database cannot be opened. */
-  | { readonly kind: "refused"; readonly error: string; readonly tooNew: boolean; readonly isStorageError: boolean }
+  | { readonly kind: "openFailed"; readonly error: string; readonly tooNew: boolean; readonly isStorageError: boolean }
   | { readonly kind: "change"; readonly change: StoreChange }
   | {
       readonly kind: "committed";
@@ -131,8 +131,8 @@ export type FromWriter =
     }
   | { readonly kind: "framesCommitted"; readonly bytes: number }
   | { readonly kind: "pieceDone"; readonly bytes: number }
-  /** `refusal` completes a message with the reason; null if it was reported before. */
-  | { readonly kind: "fileFailed"; readonly file: number; readonly refusal: string | null }
+  /** `failureReason` completes a message with the reason; null if it was reported before. */
+  | { readonly kind: "fileFailed"; readonly file: number; readonly failureReason: string | null }
   | { readonly kind: "size"; readonly bytes: number }
   | { readonly kind: "problem"; readonly problem: string | null }
   | { readonly kind: "reopened"; readonly movedAside: string }
@@ -144,5 +144,5 @@ export type FromWriter =
       /** Caused by the disk or the file, not by a defect. */
       readonly isStorageError: boolean;
     }
-  /** `refusal` completes a message with the reason why data was not stored. */
-  | { readonly kind: "closed"; readonly refusal: string | null };
+  /** `failureReason` completes a message with the reason why data was not stored. */
+  | { readonly kind: "closed"; readonly failureReason: string | null };

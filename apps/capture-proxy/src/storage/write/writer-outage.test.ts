@@ -104,7 +104,7 @@ test("a body failure is reported once, and again after a body of that size was w
   const write = (file: number, bytes: number): string | null => {
     files.append(file, Buffer.alloc(bytes));
     files.finish(file);
-    return files.takeRefusal();
+    return files.takeFailureReason();
   };
   for (const file of [1, 2, 4, 6]) writeFileSync(bodyFilePath(directory.path, file), "in the way");
   assert.match(write(1, 1000) ?? "", /^EEXIST/);

@@ -130,7 +130,7 @@ export class WriterThread {
   readonly #waiting: (RecordBatch | FrameBatch)[] = [];
   #problem: string | null = null;
   /** Reason of the last failed commit. */
-  #refusal: string | null = null;
+  #failureReason: string | null = null;
   #retry: NodeJS.Timeout | undefined;
   #syncTimer: NodeJS.Timeout | undefined;
   #syncing: Promise<void> | undefined;
@@ -156,7 +156,7 @@ export class WriterThread {
     this.#spaceTimer = setInterval(() => this.#checkSpace(), CHECK_SPACE_MS).unref();
   }
 
-  /** Opens the database and posts `ready` or `refused`. */
+  /** Opens the database and posts `ready` or `openFailed`. */
   start(): void {
     try {
       const movedAside = this.#openWithRoom();
@@ -175,7 +175,7 @@ export class WriterThread {
     } catch (error) {
       const tooNew = error instanceof DatabaseTooNewError;
       const isStorageError = storageErrorKind(error) !== "other";
-      this.#post({ kind: "refused", error: storageErrorReason(error), tooNew, isStorageError });
+      this.#post({ kind: "openFailed", error: storageErrorReason(error), tooNew, isStorageError });
       this.#end();
     }
   }
@@ -241,7 +241,7 @@ export class WriterThread {
 
   #writePiece({ file, bytes }: ToWriter & { kind: "piece" }): void {
     const { files } = this.#running;
-    if (!files.append(file, bytes)) this.#post({ kind: "fileFailed", file, refusal: files.takeRefusal() });
+    if (!files.append(file, bytes)) this.#post({ kind: "fileFailed", file, failureReason: files.takeFailureReason() });
     this.#post({ kind: "pieceDone", bytes: bytes.length });
   }
 
@@ -272,7 +272,7 @@ export class WriterThread {
     if (errorKind === "corrupt" && this.#replaceDatabase()) return this.#drain();
     if (errorKind === "full" && this.#hasFreed && !this.#closing) return this.#freeFirst();
     const reason = error instanceof Error ? error.message : String(error);
-    this.#refusal = storageErrorReason(error);
+    this.#failureReason = storageErrorReason(error);
     this.#setProblem(`${PROBLEMS[errorKind]} (${reason})`);
     this.#retryLater();
   }
@@ -451,7 +451,7 @@ export class WriterThread {
     await this.#sync();
     clearTimeout(this.#retry);
     this.#running.close();
-    this.#post({ kind: "closed", refusal: this.#waiting.length > 0 ? this.#refusal : null });
+    this.#post({ kind: "closed", failureReason: this.#waiting.length > 0 ? this.#failureReason : null });
     this.#end();
   }
 }
