@@ -160,11 +160,15 @@ test("invalid frames reject the document, and nothing is left behind", async () 
     ["no entry", { streams: [{ kind: "sse" }] }, /stream 0: `entry` is missing/],
     ["a stream that is a list", { streams: [[]] }, /stream 0: it is not an object/],
     ["fields that are numbers", { streams: [{ ...stream, request_fields: [1] }] }, /not a list of texts/],
-    ["a frame of no stream", { streams: [stream], frames: [{ ...good, stream: 1 }] }, /frame 0: `stream` is the place/],
+    [
+      "a frame of no stream",
+      { streams: [stream], frames: [{ ...good, stream: 1 }] },
+      /frame 0: `stream` is not the index/,
+    ],
     ["a negative ordinal", { streams: [stream], frames: [{ ...good, ordinal: -1 }] }, /`ordinal` is not a whole/],
     ["no base64", { streams: [stream], frames: [{ ...good, data: "%" }] }, /`data` is not base64/],
     ["no data", { streams: [stream], frames: [{ ...good, data: null }] }, /`data` is missing/],
-    ["a type that is none", { streams: [stream], frames: [{ ...good, type: "x" }] }, /`type` is none/],
+    ["a type that is none", { streams: [stream], frames: [{ ...good, type: "x" }] }, /`type` is not one/],
     [
       "attributes that are numbers",
       { streams: [stream], frames: [{ ...good, attributes: { a: 1 } }] },
