@@ -178,7 +178,7 @@ test("a client that goes away takes its exchange off the list at once, and the e
     // A client that is only half closed is given 5 seconds.
     assert.ok(performance.now() - startedMs < 4000);
     await rig.api("POST", `/breakpoints/paused/${item?.id}/resume`, ALLOW, 404);
-    assert.deepEqual((await traceOf(rig, path))[0]?.changes, ["ended while it waited"]);
+    assert.deepEqual((await traceOf(rig, path))[0]?.changes, ["ended while paused"]);
   }
   assert.deepEqual(rig.seen, []);
 });
@@ -258,7 +258,9 @@ test("of more than a hundred that wait the oldest continues, and the trace says 
   assert.equal((await oldest).status, 200);
   await paused(rig, 100);
   assert.equal(rig.seen.length, 1);
-  assert.deepEqual((await traceOf(rig, "/oldest"))[0]?.changes, ["continued because more than 100 exchanges waited"]);
+  assert.deepEqual((await traceOf(rig, "/oldest"))[0]?.changes, [
+    "continued because more than 100 exchanges were paused",
+  ]);
   assert.deepEqual(await rig.api("POST", "/breakpoints/resume-all"), { resumed_count: 100 });
   await Promise.all(others);
 });

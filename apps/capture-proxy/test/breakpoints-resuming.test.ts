@@ -118,7 +118,7 @@ test("rejecting closes the connection without an answer, at either side", async 
     assert.equal(rig.seen.length, expected);
   }
   const changes = (await traceOf(rig, "/reject"))[0]?.changes;
-  assert.deepEqual(changes, ["closed without an answer"]);
+  assert.deepEqual(changes, ["closed without a response"]);
 });
 
 test("a made-up answer is delivered at either side and not paused again", async () => {

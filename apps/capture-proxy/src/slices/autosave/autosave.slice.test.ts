@@ -337,7 +337,7 @@ async function startRotating(stored: StoreRig, tooLarge: ReadonlySet<string>, li
 }
 
 inSession(
-  "a session that cannot be saved keeps no other from being saved and rotated, and is told until it is saved",
+  "a session that cannot be saved does not block others from being saved and rotated, and is reported until it is saved",
   async (stored) => {
     const tooLarge = new Set<string>();
     const lines: string[] = [];
@@ -349,7 +349,7 @@ inSession(
     await rig.cycle();
     const second = store.activeSessionId;
     const { last_error: reason } = await rig.status();
-    assert.match(reason ?? "", /^The session “.+”, which a new one follows, is not saved: The disk is full$/);
+    assert.match(reason ?? "", /^The replaced session “.+” is not saved: The disk is full$/);
     rig.stored.add();
     await rig.cycle();
     const third = store.activeSessionId;
@@ -358,21 +358,21 @@ inSession(
     const during = await rig.status();
     assert.deepEqual([during.last_error, during.snapshots_written, during.snapshots_failed], [reason, 1, 2]);
     assert.deepEqual(lines, [
-      "A new session follows the one that is saved now",
-      "A session that a new one follows is not saved; it is tried again",
-      "A new session follows the one that is saved now",
+      "The session is saved and replaced by a new one",
+      "A replaced session could not be saved; it will be retried",
+      "The session is saved and replaced by a new one",
     ]);
     tooLarge.clear();
     await rig.cycle();
     const after = await rig.status();
     assert.deepEqual([after.last_error, after.snapshots_written, after.snapshots_failed], [null, 3, 2]);
     assert.deepEqual(savedSessions(rig), [first, second, third].sort());
-    assert.deepEqual(lines.slice(3), ["A session that a new one follows is saved now"]);
+    assert.deepEqual(lines.slice(3), ["A replaced session is saved now"]);
   },
 );
 
 inSession(
-  "of several sessions that are owed each cycle tries another one, and the active one's failure is told beside",
+  "each cycle retries another one of several owed sessions, and the active one's failure is reported as well",
   async (stored) => {
     const tooLarge = new Set<string>();
     const lines: string[] = [];
@@ -395,11 +395,11 @@ inSession(
     await rig.cycle();
     await rig.cycle();
     assert.deepEqual(savedSessions(rig), [second], "the first one does not stand before it");
-    assert.deepEqual(lines, ["A snapshot could not be saved", "A session that a new one follows is saved now"]);
+    assert.deepEqual(lines, ["A snapshot could not be saved", "A replaced session is saved now"]);
     tooLarge.delete(third);
     await rig.cycle();
     assert.equal(lines.at(-1), "Snapshots are saved again");
-    assert.match((await rig.status()).last_error ?? "", /which a new one follows, is not saved/);
+    assert.match((await rig.status()).last_error ?? "", /^The replaced session .+ is not saved/);
     await store.deleteSession(first);
     await rig.cycle();
     assert.equal((await rig.status()).last_error, null, "what was deleted is not owed");
@@ -448,33 +448,30 @@ function slowly(gates: PromiseWithResolvers<void>[]): (store: CaptureStore) => C
     });
 }
 
-inSession(
-  "a cycle that is due while a snapshot is being written is missed, and who asks gets the next one",
-  async (stored) => {
-    const gates: PromiseWithResolvers<void>[] = [];
-    await using rig = await startAutosave(stored, { "auto-save-enabled": "true" }, { wrap: slowly(gates) });
-    rig.stored.add();
-    await rig.api.clock.advance(INTERVAL_MS);
-    await waitUntil(() => gates.length === 1);
-    await rig.api.clock.advance(INTERVAL_MS * 3);
-    const during = await rig.status();
-    assert.deepEqual([during.saving, during.cycles_missed, during.snapshots_written], [true, 3, 0]);
-    rig.stored.add();
-    const asked = [rig.snapshot(), rig.snapshot(), rig.snapshot()];
-    await rig.status();
-    gates[0]?.resolve();
-    await waitUntil(() => gates.length === 2);
-    gates[1]?.resolve();
-    const results = await Promise.all(asked);
-    assert.deepEqual(
-      results.map(({ entries }) => entries),
-      [2, 2, 2],
-    );
-    assert.equal(new Set(results.map(({ path }) => path)).size, 1, "one snapshot for all who waited");
-    assert.equal(gates.length, 2);
-    assert.equal(rig.files().length, 2);
-  },
-);
+inSession("a cycle that is due during a snapshot is skipped, and requests share the next snapshot", async (stored) => {
+  const gates: PromiseWithResolvers<void>[] = [];
+  await using rig = await startAutosave(stored, { "auto-save-enabled": "true" }, { wrap: slowly(gates) });
+  rig.stored.add();
+  await rig.api.clock.advance(INTERVAL_MS);
+  await waitUntil(() => gates.length === 1);
+  await rig.api.clock.advance(INTERVAL_MS * 3);
+  const during = await rig.status();
+  assert.deepEqual([during.saving, during.cycles_missed, during.snapshots_written], [true, 3, 0]);
+  rig.stored.add();
+  const asked = [rig.snapshot(), rig.snapshot(), rig.snapshot()];
+  await rig.status();
+  gates[0]?.resolve();
+  await waitUntil(() => gates.length === 2);
+  gates[1]?.resolve();
+  const results = await Promise.all(asked);
+  assert.deepEqual(
+    results.map(({ entries }) => entries),
+    [2, 2, 2],
+  );
+  assert.equal(new Set(results.map(({ path }) => path)).size, 1, "one snapshot for all who waited");
+  assert.equal(gates.length, 2);
+  assert.equal(rig.files().length, 2);
+});
 
 inSession("a service that stops leaves no half snapshot and waits for nothing", async (stored) => {
   const gates: PromiseWithResolvers<void>[] = [];
@@ -489,28 +486,22 @@ inSession("a service that stops leaves no half snapshot and waits for nothing", 
   assert.deepEqual(rig.files(), []);
 });
 
-inSession(
-  "a snapshot that cannot be saved is told in the answer and in the status, until one is saved",
-  async (stored) => {
-    await using rig = await startAutosave(stored, { "auto-save-enabled": "true" });
-    rig.stored.add();
-    writeFileSync(rig.backups, "a file stands here");
-    const { status, json } = await rig.api.call("POST", "/api/autosave/snapshot");
-    assert.deepEqual([status, (json as { code: string }).code], [503, "SERVICE_UNAVAILABLE"]);
-    assert.match(
-      (json as { error: string }).error,
-      /^The snapshot was not saved: A file has the name of the directory/,
-    );
-    await rig.cycle();
-    const failed = await rig.status();
-    assert.deepEqual([failed.snapshots_failed, failed.last_snapshot], [2, null]);
-    assert.match(failed.last_error ?? "", /^A file has the name/);
-    rmSync(rig.backups);
-    await rig.cycle();
-    const mended = await rig.status();
-    assert.deepEqual([mended.last_error, mended.snapshots_written], [null, 1]);
-  },
-);
+inSession("a snapshot failure is in the response and in the status until a snapshot is saved", async (stored) => {
+  await using rig = await startAutosave(stored, { "auto-save-enabled": "true" });
+  rig.stored.add();
+  writeFileSync(rig.backups, "a file stands here");
+  const { status, json } = await rig.api.call("POST", "/api/autosave/snapshot");
+  assert.deepEqual([status, (json as { code: string }).code], [503, "SERVICE_UNAVAILABLE"]);
+  assert.match((json as { error: string }).error, /^The snapshot was not saved: A file has the name of the directory/);
+  await rig.cycle();
+  const failed = await rig.status();
+  assert.deepEqual([failed.snapshots_failed, failed.last_snapshot], [2, null]);
+  assert.match(failed.last_error ?? "", /^A file has the name/);
+  rmSync(rig.backups);
+  await rig.cycle();
+  const mended = await rig.status();
+  assert.deepEqual([mended.last_error, mended.snapshots_written], [null, 1]);
+});
 
 test("a full disk keeps the older snapshots, leaves no half one, and is mended by room", async (context) => {
   await using directory = await temporaryDirectory();
@@ -587,7 +578,7 @@ test(
   },
 );
 
-test("a directory that this user may not write is told by its reason", async (context) => {
+test("a directory without write permission is reported with the reason", async (context) => {
   if (process.getuid?.() === 0) return context.skip("root may write everywhere");
   await using stored = await openTemporaryStore();
   await using rig = await startAutosave(stored);

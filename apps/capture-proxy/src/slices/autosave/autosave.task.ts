@@ -194,7 +194,7 @@ export class AutoSaveTask {
     this.#owed.delete(session);
     if (owed) {
       // The active session may still fail.
-      log.info({ session, path }, "A session that a new one follows is saved now");
+      log.info({ session, path }, "A replaced session is saved now");
       return;
     }
     if (this.#failure !== undefined) log.info({ path }, "Snapshots are saved again");
@@ -212,10 +212,10 @@ export class AutoSaveTask {
   #owe({ id, name }: CaptureSession, error: unknown): void {
     const { clock, log } = this.#parts;
     if (!this.#owed.get(id)) {
-      log.warn({ err: error, session: id }, "A session that a new one follows is not saved; it is tried again");
+      log.warn({ err: error, session: id }, "A replaced session could not be saved; it will be retried");
     }
     this.#owed.delete(id);
-    const text = `The session “${name}”, which a new one follows, is not saved: ${failureSentence(error)}`;
+    const text = `The replaced session “${name}” is not saved: ${failureSentence(error)}`;
     this.#owed.set(id, { atMs: clock.now(), text });
   }
 
@@ -293,7 +293,7 @@ export class AutoSaveTask {
     if (!this.#owed.has(session.id)) this.#owed.set(session.id, null);
     this.#rotatedMs = clock.now();
     events.changed("sessions");
-    log.info({ from: session.id, to: next.id }, "A new session follows the one that is saved now");
+    log.info({ from: session.id, to: next.id }, "The session is saved and replaced by a new one");
     return session;
   }
 }

@@ -42,7 +42,7 @@ test("a bare domain blocks itself and its subdomains, a starred one only those, 
   }
 });
 
-test("a blocked request is answered with the entry's answer and marked, and one hit is counted", () => {
+test("a blocked request gets the entry's response and a trace, and one hit is counted", () => {
   const { head, hits } = setUp({
     pattern: "ads.test",
     status_code: 451,
@@ -78,7 +78,7 @@ test("a request to another host continues untouched", () => {
   assert.deepEqual(hits, []);
 });
 
-test("a tunnel to a blocked host is answered at CONNECT", () => {
+test("a tunnel to a blocked host is refused at CONNECT", () => {
   const { target, hits } = setUp({ pattern: "ads.test" });
   const verdict = target("ads.test") as { kind: "respond"; response: SyntheticResponse };
   assert.equal(verdict.kind, "respond");
@@ -87,7 +87,7 @@ test("a tunnel to a blocked host is answered at CONNECT", () => {
   assert.deepEqual(hits, ["e0"]);
 });
 
-test("of several entries that match the oldest decides, and equal patterns count for the oldest", () => {
+test("the oldest of several matching entries wins, and hits of equal patterns count for the oldest", () => {
   const { head, hits } = setUp(
     { pattern: "*.a.test", status_code: 410 },
     { pattern: "x.a.test", status_code: 411 },
@@ -100,7 +100,7 @@ test("of several entries that match the oldest decides, and equal patterns count
   assert.deepEqual(hits, ["e0"]);
 });
 
-test("answers whose status forbids content have none", () => {
+test("responses with a status that forbids content have none", () => {
   for (const status_code of [204, 205, 304]) {
     const block = setUp({ pattern: "a.test", status_code, response_body: "text" }).rules.find("a.test");
     assert.equal(block?.response.body.length, 0);

@@ -26,7 +26,7 @@ export function createBlocklistSlice(host: SliceHost): Slice<typeof blocklistOpe
     addHits: (batch) => store.addHits(batch),
     every: (intervalMs, callback) => clock.every(intervalMs, callback),
     onFailure: (error) =>
-      log.warn({ err: error }, "hit counts of the block list could not be saved; they are kept and tried again"),
+      log.warn({ err: error }, "hit counts of the block list could not be saved; they are kept and will be retried"),
   });
   const onChange = (): void => {
     rules = compile();

@@ -52,7 +52,7 @@ test("the short form of agents and command lines becomes a condition and a name"
   assert.match(rule.name, /users/);
 });
 
-test("what cannot be read is refused where it stands, and nothing is stored", async () => {
+test("an invalid rule is refused with the path of the error, and nothing is stored", async () => {
   await using api = await startBreakpoints();
   for (const [body, path] of [
     [{ name: "n", direction: "both" }, "body/condition"],
@@ -146,7 +146,7 @@ test("pause-all is switched on by a bare call, set by a body, and off after resu
   assert.deepEqual(await state(), { enabled: false, direction: "both", timeout_secs: 5, paused_count: 0 });
 });
 
-test("rules are taken out and put in elsewhere without a difference", async () => {
+test("exported rules are imported elsewhere without a difference", async () => {
   await using api = await startBreakpoints();
   await create(api, RULE);
   await create(api, { ...RULE, name: "second", timeout_secs: 9, priority: -5 });

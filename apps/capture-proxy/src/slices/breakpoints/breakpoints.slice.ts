@@ -35,7 +35,7 @@ export function createBreakpointsSlice(host: SliceHost): Slice<typeof breakpoint
     addHits: (batch) => store.addHits(batch),
     every: (intervalMs, callback) => clock.every(intervalMs, callback),
     onFailure: (error) =>
-      log.warn({ err: error }, "hit counts of breakpoints could not be saved; they are kept and tried again"),
+      log.warn({ err: error }, "hit counts of breakpoints could not be saved; they are kept and will be retried"),
   });
   const paused = new PausedExchanges({
     clock,

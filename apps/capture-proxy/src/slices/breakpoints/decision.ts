@@ -63,12 +63,14 @@ function chosen(
   outer: Flat,
 ): { name: ActionName; parts: Flat; at: string } {
   if (action !== undefined && decision !== undefined) {
-    throw validationError([{ path: "body/decision", message: "stands beside action: one of them is enough" }]);
+    throw validationError([{ path: "body/decision", message: "cannot be combined with action" }]);
   }
   if (typeof action === "object") {
     const [extra] = given(outer);
     if (extra !== undefined) {
-      throw validationError([{ path: `body/${extra}`, message: "stands beside action, which holds the decision" }]);
+      throw validationError([
+        { path: `body/${extra}`, message: "cannot be combined with action, which holds the decision" },
+      ]);
     }
     const { action: name, ...parts } = action;
     return { name, parts, at: "body/action" };
@@ -88,7 +90,7 @@ function refuseParts(parts: Flat, at: string, decision: Decision): Decision {
     value === null || value === undefined || (typeof value === "object" && Object.keys(value).length === 0);
   const extra = Object.entries(parts).find(([, value]) => !isEmpty(value));
   if (extra !== undefined) {
-    throw validationError([{ path: `${at}/${extra[0]}`, message: `does not go with ${decision.action}` }]);
+    throw validationError([{ path: `${at}/${extra[0]}`, message: `is not allowed with ${decision.action}` }]);
   }
   return decision;
 }
@@ -108,7 +110,9 @@ function modify(parts: Flat, at: string): Decision {
     steps.push(...replacementSteps(modifications, `${at}/modifications`));
   }
   if (request !== undefined && response !== undefined && response !== null) {
-    throw validationError([{ path: `${at}/response`, message: "stands beside request; only one of them waits" }]);
+    throw validationError([
+      { path: `${at}/response`, message: "cannot be combined with request: only one of them is paused" },
+    ]);
   }
   if (request !== undefined) steps.push(...replacementSteps(request, `${at}/request`));
   if (response !== undefined && response !== null) steps.push(...replacementSteps(response, `${at}/response`));
@@ -138,7 +142,7 @@ function stepOf(modification: Modification, path: string): EditStep | { readonly
   }
   for (const name of Object.keys(modification)) {
     if (name !== "type" && !takes.includes(name as keyof Modification)) {
-      throw validationError([{ path: `${path}/${name}`, message: `does not go with ${modification.type}` }]);
+      throw validationError([{ path: `${path}/${name}`, message: `is not allowed with ${modification.type}` }]);
     }
   }
   const { name = "", value = "", content = "", pattern = "", replacement = "", ms = 0 } = modification;
@@ -196,11 +200,11 @@ function respond(parts: Flat, at: string): Decision {
     (name) => parts[name] !== undefined && parts[name] !== null,
   );
   if (refused !== undefined) {
-    throw validationError([{ path: `${at}/${refused}`, message: "does not go with respond" }]);
+    throw validationError([{ path: `${at}/${refused}`, message: "is not allowed with respond" }]);
   }
   const { headers, headers_list: list, body, body_encoding: encoding } = parts;
   if (headers !== undefined && list !== undefined) {
-    throw validationError([{ path: `${at}/headers_list`, message: "stands beside headers: one of them is enough" }]);
+    throw validationError([{ path: `${at}/headers_list`, message: "cannot be combined with headers" }]);
   }
   return {
     action: "respond",

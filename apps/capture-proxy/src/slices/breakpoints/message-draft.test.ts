@@ -139,7 +139,7 @@ test("what was shown and is sent back whole changes nothing, whatever was edited
   assert.deepEqual(fewer.message.fields, ["Host", "a.test"]);
 });
 
-test("an answer's status brings its usual reason, its cookies stay apart", async () => {
+test("a response's status sets its usual reason, its cookies stay apart", async () => {
   const before = response(["Set-Cookie", "a=1", "Set-Cookie", "b=2", "X", "1"]);
   const { message } = await editResponse(
     { status_code: 404, headers: { "Set-Cookie": "a=1\nc=3" } },
@@ -198,7 +198,7 @@ test("binary bodies are edited as base64, with the mark or with the encoding nam
   await assert.rejects(editRequest({ body: "no!", body_encoding: "base64" }), refusal("body/body"));
 });
 
-test("a body that is not here to be edited is refused, and everything else about its message is not", async () => {
+test("a body that cannot be edited is refused, other edits of its message are not", async () => {
   const parsed = parseDecision({ action: "modify", body: "x", method: "PUT" });
   assert(parsed.action === "modify");
   const fixed: DraftBody = { kind: "fixed", why: "too large" };

@@ -34,7 +34,7 @@ export async function edited(subject: Subject, body: DraftBody, steps: readonly 
   const { request, response } = draft;
   if (request !== undefined) return { side: "request", message: request, content };
   if (response !== undefined) return { side: "response", message: response, content };
-  throw new TypeError("A draft is of a request or of an answer");
+  throw new TypeError("A draft is of a request or of a response");
 }
 
 class Draft {
@@ -114,12 +114,12 @@ class Draft {
   }
 
   #requestFor(step: EditStep): RequestMessage {
-    if (this.request === undefined) throw refused(step, "goes with a request; what waits is its answer");
+    if (this.request === undefined) throw refused(step, "is for requests, but the paused message is a response");
     return this.request;
   }
 
   #responseFor(step: EditStep): ResponseMessage {
-    if (this.response === undefined) throw refused(step, "goes with an answer; what waits is a request");
+    if (this.response === undefined) throw refused(step, "is for responses, but the paused message is a request");
     return this.response;
   }
 
@@ -150,7 +150,8 @@ class Draft {
 
   #setReason(step: EditStep, reason: string | null): void {
     const response = this.#responseFor(step);
-    if (reason !== null && !VALUE.test(reason)) throw refused(step, "has a character that cannot be in a status line");
+    if (reason !== null && !VALUE.test(reason))
+      throw refused(step, "contains a character that is not allowed in a status line");
     // A reason sent back unchanged must not accompany another status.
     if (this.#before.side === "response" && reason === this.#before.message.reason) return;
     response.reason = reason ?? reasonPhrase(response.status);
@@ -202,7 +203,7 @@ class Draft {
 
   #replaceInBody(step: EditStep, pattern: string, replacement: string): void {
     const text = this.#text();
-    if (text === undefined) throw refused(step, "goes with a body of text; this one is none");
+    if (text === undefined) throw refused(step, "is for text bodies, but this body is binary");
     const replaced = replaceMatches(text, pattern, replacement, `${step.path}/pattern`);
     if (replaced !== text) this.#given = { form: "text", text: replaced };
   }
@@ -234,10 +235,10 @@ function isToken(text: string): boolean {
 
 /** The encoded value. */
 function checkedValue(step: { readonly path: string }, name: string, value: string): string {
-  if (!isToken(name)) throw refused(step, `has the name ${JSON.stringify(name)}, which no header field can have`);
+  if (!isToken(name)) throw refused(step, `has the name ${JSON.stringify(name)}, which is not a valid field name`);
   const octets = wireText(value);
   if (!VALUE.test(octets)) {
-    throw refused(step, `has a value of ${name} with a character that cannot be in a header field`);
+    throw refused(step, `has a value of ${name} with a character that is not allowed in a header field`);
   }
   return octets;
 }

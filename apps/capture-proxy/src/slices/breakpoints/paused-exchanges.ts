@@ -162,9 +162,9 @@ export class PausedExchanges {
     const waiting = this.#byExchange.get(exchangeId);
     if (waiting === undefined) return;
     this.#remove(waiting);
-    leaveTrace(waiting, ["ended while it waited"]);
+    leaveTrace(waiting, ["ended while paused"]);
     waiting.decide(CONTINUE);
-    this.#onEnd(waiting, "ended", "ended while it waited: its client went away");
+    this.#onEnd(waiting, "ended", "ended while paused: the client disconnected");
   }
 
   #makeRoom(): void {
@@ -173,7 +173,7 @@ export class PausedExchanges {
     const nowMs = this.#clock.now();
     const oldest = all.find(({ heldUntilMs }) => heldUntilMs <= nowMs) ?? all[0];
     if (oldest !== undefined) {
-      this.#continueBy(oldest, "too-many", `because more than ${MAX_PAUSED} exchanges waited`);
+      this.#continueBy(oldest, "too-many", `because more than ${MAX_PAUSED} exchanges were paused`);
     }
   }
 

@@ -30,7 +30,7 @@ export async function prepare(
       });
     case "abort":
       return at(() => {
-        leaveTrace(paused, ["closed without an answer"]);
+        leaveTrace(paused, ["closed without a response"]);
         return { kind: "abort", reason: `Rejected at the breakpoint ${paused.rule.name}`, closes: true };
       });
     case "respond": {
@@ -62,7 +62,7 @@ async function edit(
     return await edited({ side, message: request }, await draftBody(paused, request.fields, limitBytes), steps);
   }
   const { response } = exchange;
-  if (response === undefined) throw new ApiError("CONFLICT", "There is no answer to change");
+  if (response === undefined) throw new ApiError("CONFLICT", "There is no response to edit");
   return await edited({ side, message: response }, await draftBody(paused, response.fields, limitBytes), steps);
 }
 
@@ -73,13 +73,13 @@ async function draftBody({ content }: Paused, fields: string[], limitBytes: numb
       return { kind: "whole", content: bytes, editable: await editableBody(bytes, fields, limitBytes) };
     }
     case undefined:
-      return { kind: "fixed", why: "The body is still arriving: it can be changed when all of it is there" };
+      return { kind: "fixed", why: "The body is still arriving: it can be edited once it is complete" };
     case "too-large":
-      return { kind: "fixed", why: "The body is larger than breakpoint_body_limit: it passes as it is" };
+      return { kind: "fixed", why: "The body is larger than breakpoint_body_limit and cannot be edited" };
     case "stream":
-      return { kind: "fixed", why: "The body is a stream without an end: it passes as it is" };
+      return { kind: "fixed", why: "The body is an endless stream and cannot be edited" };
     case "gone":
-      return { kind: "fixed", why: "The exchange is over" };
+      return { kind: "fixed", why: "The exchange has ended" };
   }
 }
 

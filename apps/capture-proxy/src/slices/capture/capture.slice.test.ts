@@ -69,7 +69,7 @@ test("statistics join what is stored with its limits, 0 standing for no limit", 
   });
 });
 
-test("when the oldest entries begin to go, all clients are told once per session, in words", async () => {
+test("when pruning starts, all clients are notified once per session", async () => {
   const directory = await temporaryDirectory();
   const stored = await openRig(directory.path, { maxRequests: 3 });
   const notices: Notice[] = [];

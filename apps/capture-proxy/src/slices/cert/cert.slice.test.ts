@@ -185,7 +185,7 @@ test("the page needs no script, allows itself only its own style, and fits both 
   assert.match(onProxy, /href="\/cert\.crt"/);
 });
 
-test("other devices are shown the way only where the proxy listens for them", async () => {
+test("other devices get instructions only if the proxy listens for them", async () => {
   const { api, slice } = await startCert({
     proxyAddress: "http://0.0.0.0:9999",
     flags: { "public-ip": "192.168.7.7" },

@@ -61,7 +61,7 @@ interface MagicHostParts {
  */
 function handleMagicHost(parts: MagicHostParts, request: OwnRequest): SyntheticResponse {
   if (request.method !== "GET" && request.method !== "HEAD") {
-    return plain(405, "This page can only be read\n", ["Allow", "GET, HEAD"]);
+    return plain(405, "This page is read-only\n", ["Allow", "GET, HEAD"]);
   }
   const path = request.path.split("?", 1)[0] ?? "/";
   switch (path) {
@@ -80,7 +80,7 @@ function handleMagicHost(parts: MagicHostParts, request: OwnRequest): SyntheticR
     case "/check":
       return check(request.secure);
     default:
-      return plain(404, "There is nothing here. The set-up page is at http://weir/\n", []);
+      return plain(404, "Not found. The set-up page is at http://weir/\n", []);
   }
 }
 

@@ -220,7 +220,7 @@ const ENDS: readonly (readonly [what: string, respond: Respond, expected: Partia
   ],
 ];
 for (const [what, respond, expected] of ENDS) {
-  test(`an answer with ${what} is told as that`, async () => {
+  test(`a response with ${what} is reported as such`, async () => {
     rig.respond = respond;
     await call(frameMessage(MESSAGE));
     const found = await theCall();
@@ -273,7 +273,7 @@ test("a message that grows beyond what is kept gives its beginning", async () =>
   assert.deepEqual([frame?.stored_size, frame?.issues], [100_000, ["is larger than what is kept of a message"]]);
 });
 
-test("a call is listed with its first message before its answer, and a client that goes is named", async () => {
+test("a call is listed with its first message before its response, and a client that disconnects is named", async () => {
   const asked = Promise.withResolvers<undefined>();
   rig.respond = () => asked.resolve(undefined);
   const { hostname, port } = new URL(rig.proxy.addresses.proxy);

@@ -111,7 +111,7 @@ const FAILURES: readonly (readonly [what: string, answering: Answering, message:
   ["does not offer it", (stream) => refuse(stream, 12, "unknown"), /UNIMPLEMENTED: unknown/u],
   ["wants credentials", (stream) => refuse(stream, 16, "who%20are%20you"), /UNAUTHENTICATED: who are you/u],
   ["names no services", (stream) => response(stream, [field(6, "")]), /names no services/u],
-  ["leaves questions open", (stream) => response(stream, []), /without an answer/u],
+  ["leaves questions open", (stream) => response(stream, []), /without a response/u],
   ["answers with an error", (stream) => response(stream, [field(7, field(2, "busy"))]), /names no services|busy/u],
   [
     "is no gRPC server",
@@ -133,7 +133,7 @@ const FAILURES: readonly (readonly [what: string, answering: Answering, message:
   ],
 ];
 for (const [what, answering, message] of FAILURES) {
-  test(`a server that ${what} is told as that`, async () => {
+  test(`a server that ${what} is reported as such`, async () => {
     await using server = await startServer(answering);
     const asked = { url: `http://127.0.0.1:${server.port}` };
     const { error } = await rig.api<{ error: string }>("POST", "/grpc/schemas/reflect", asked, 503);
@@ -141,7 +141,7 @@ for (const [what, answering, message] of FAILURES) {
   });
 }
 
-test("a server that does not listen is told as that, and not waited for", async () => {
+test("a server that does not listen is reported as such without a delay", async () => {
   const server = await startServer(honest);
   await server[Symbol.asyncDispose]();
   const asked = { url: `http://127.0.0.1:${server.port}` };
@@ -149,13 +149,13 @@ test("a server that does not listen is told as that, and not waited for", async 
   assert.match(error, /refused/iu);
 });
 
-test("a server that speaks HTTP/1.1 alone is told as that", async () => {
+test("a server without HTTP/2 is reported as such", async () => {
   const asked = { url: `http://127.0.0.1:${rig.originPort}` };
   const { error } = await rig.api<{ error: string }>("POST", "/grpc/schemas/reflect", asked, 503);
   assert.doesNotMatch(error, /in time/u);
 });
 
-test("a certificate that nobody vouches for is not accepted", async () => {
+test("an untrusted certificate is refused", async () => {
   const leaf = CertificateAuthority.create({ commonName: "Nobody" }).issueLeaf({ dns: ["localhost"] });
   let asked = 0;
   await using server = await startServer(

@@ -77,7 +77,7 @@ type Target = Pick<OutgoingRequest, "scheme" | "host" | "port" | "fields">;
 function readTarget({ url, metadata = {} }: ReflectGrpcSchema): Target {
   const parsed = URL.parse(url);
   if (parsed === null || (parsed.protocol !== "https:" && parsed.protocol !== "http:")) {
-    throw new ReflectionProblem("is no URL that begins with https:// or http://", true);
+    throw new ReflectionProblem("must be a URL that begins with https:// or http://", true);
   }
   if (parsed.pathname !== "/" || parsed.search !== "" || parsed.username !== "" || parsed.hash !== "") {
     throw new ReflectionProblem("has more than a scheme, a host and a port", true);
@@ -167,7 +167,7 @@ class ReflectionCall {
       },
     );
     this.#check(outcome);
-    if (responses.length < requests.length) throw new ReflectionProblem("The server left questions without an answer");
+    if (responses.length < requests.length) throw new ReflectionProblem("The server left requests without a response");
     return responses;
   }
 
@@ -176,8 +176,8 @@ class ReflectionCall {
   }
 
   #check(outcome: Awaited<ReturnType<SendExchange>>): void {
-    if (this.#leftBytes < 0) throw new ReflectionProblem("The server gives more than is taken");
-    if (this.#signal.aborted) throw new ReflectionProblem("The server did not answer in time");
+    if (this.#leftBytes < 0) throw new ReflectionProblem("The server sends more than the limit");
+    if (this.#signal.aborted) throw new ReflectionProblem("The server did not respond in time");
     if (outcome.kind === "failed") throw new ReflectionProblem(outcome.failure.message);
     const { response } = outcome.exchange;
     const status = readStatus(response.trailers ?? []) ?? readStatus(response.fields);

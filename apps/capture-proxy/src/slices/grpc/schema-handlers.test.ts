@@ -96,7 +96,7 @@ test("a descriptor set of protoc is a schema", async () => {
 
 const REFUSED: readonly (readonly [what: string, body: unknown, message: RegExp])[] = [
   ["neither files nor a set", {}, /needs either files or descriptor_set/u],
-  ["both", { files: [{ name: "a", text: "" }], descriptor_set: "AA==" }, /stands beside files/u],
+  ["both", { files: [{ name: "a", text: "" }], descriptor_set: "AA==" }, /cannot be combined with files/u],
   ["a file without text", { files: [{ name: "a.proto" }] }, /needs either text or base64/u],
   ["what is no base64", { descriptor_set: "%%%" }, /is no base64/u],
   ["what is no descriptor set", { descriptor_set: "/////w==" }, /no protocol buffers/u],

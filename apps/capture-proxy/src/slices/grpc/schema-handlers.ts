@@ -117,7 +117,7 @@ export function createSchemaHandlers({ host, store }: SchemaParts): {
 function schemaText(body: NewGrpcSchema): SchemaText {
   const { files, descriptor_set: set } = body;
   if (files !== undefined && set !== undefined) {
-    throw validationError([{ path: "body/descriptor_set", message: "stands beside files: one of them is enough" }]);
+    throw validationError([{ path: "body/descriptor_set", message: "cannot be combined with files" }]);
   }
   if (files === undefined && set === undefined) {
     throw validationError([{ path: "body", message: "needs either files or descriptor_set" }]);

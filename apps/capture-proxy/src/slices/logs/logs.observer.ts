@@ -80,7 +80,7 @@ function* endEvents(exchange: ExchangeView, { plan, request, response }: Followe
 function responseEvent(exchange: ExchangeView, plan: TrafficLogPlan): TrafficEvent {
   const { id, request, response, moments, state, requestBody, responseBody, source } = exchange;
   const failure = state.step === "failed" ? state.failure : undefined;
-  const status = response === undefined ? "no answer" : `${response.status} ${response.reason}`.trimEnd();
+  const status = response === undefined ? "no response" : `${response.status} ${response.reason}`.trimEnd();
   return {
     facts: {
       target: "traffic",
@@ -117,7 +117,7 @@ function bodyEvent(
   const mark = event === "request" ? ">" : "<";
   if (watched === undefined || watched.isGivenUp) {
     watched?.release();
-    const why = watched === undefined ? "[REDACTED]" : "not logged, since others wait for that";
+    const why = watched === undefined ? "[REDACTED]" : "not logged: the queue is full";
     return { facts, message: `${mark} ${bodyNote(body.sizeBytes, contentType)}, ${why}` };
   }
   const input = {

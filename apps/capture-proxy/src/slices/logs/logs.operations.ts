@@ -46,13 +46,14 @@ export function createLogsOperations(
 }
 
 function filesOf({ logs }: Pick<SliceHost, "logs">): NonNullable<SliceHost["logs"]> {
-  if (logs === undefined) throw new ApiError("SERVICE_UNAVAILABLE", "The log of this process goes to no file");
+  if (logs === undefined) throw new ApiError("SERVICE_UNAVAILABLE", "This process does not write its log to a file");
   return logs;
 }
 
 async function rotate(host: Pick<SliceHost, "logs">): Promise<string> {
   const rotation = filesOf(host).rotate();
-  if (rotation === undefined) throw new ApiError("CONFLICT", "The log is written to no file; switch that on first");
+  if (rotation === undefined)
+    throw new ApiError("CONFLICT", "The log is not written to a file; enable file logging first");
   try {
     return await rotation;
   } catch (error) {
@@ -166,12 +167,12 @@ function changedRotation({ rotation, size_mb: sizeMb }: LogChange, before: LogSe
   if (rotation === undefined && sizeMb === undefined) return undefined;
   if (typeof rotation === "object") {
     if (sizeMb === undefined || (rotation.mode === "size" && rotation.size_mb === sizeMb)) return rotation;
-    throw validationError([{ path: "body/size_mb", message: "says another thing than rotation" }]);
+    throw validationError([{ path: "body/size_mb", message: "contradicts rotation" }]);
   }
   const mode = rotation ?? before.rotation.mode;
   if (mode !== "size") {
     if (sizeMb === undefined) return { mode };
-    throw validationError([{ path: "body/size_mb", message: "is for rotation size alone" }]);
+    throw validationError([{ path: "body/size_mb", message: "is only allowed with rotation size" }]);
   }
   if (sizeMb === undefined) throw validationError([{ path: "body/size_mb", message: "is required for rotation size" }]);
   return { mode, size_mb: sizeMb };

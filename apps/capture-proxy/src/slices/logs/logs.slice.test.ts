@@ -226,7 +226,7 @@ test("one invalid part refuses the whole change and names itself", async () => {
   assert.deepEqual(await rig.status(), before);
 });
 
-test("what is wrong with a rotation is told of the mode that it has, and of that alone", async () => {
+test("errors of a rotation concern its own mode only", async () => {
   await using rig = await start();
   for (const [rotation, path, message] of [
     [{ mode: "weekly" }, "body/rotation", 'mode must be one of "never", "hourly", "daily", "size"'],

@@ -110,7 +110,7 @@ export class TrafficLog {
     this.#announced = this.dropped;
     this.#log.warn(
       { target: "traffic", events: count },
-      "Traffic came faster than it could be logged; events are missing",
+      "Traffic arrived faster than it could be logged; events are missing",
     );
   }
 }

@@ -120,7 +120,7 @@ test("Prometheus reads the same numbers, twice alike", async () => {
   assert.equal((await fetch(`${api.url}/api/metrics/prometheus`)).status, 200);
 });
 
-test("performance tells memory, connections, the loop and the store", async () => {
+test("performance reports memory, connections, the loop and the store", async () => {
   const { api, slice } = await startMetrics();
   await using _api = api;
   const controller = new AbortController();

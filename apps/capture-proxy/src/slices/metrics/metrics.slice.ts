@@ -111,7 +111,7 @@ async function prometheusText(facts: ScrapeFacts): Promise<string> {
 function latencyText({ buckets, sumMs }: ScrapeFacts["latency"]): string {
   const lines = buckets.map(({ le, count }) => `${LATENCY}_bucket{le="${le === null ? "+Inf" : le / 1000}"} ${count}`);
   return [
-    `# HELP ${LATENCY} Time from the first byte of a request to the last byte of its answer`,
+    `# HELP ${LATENCY} Time from the first byte of a request to the last byte of its response`,
     `# TYPE ${LATENCY} histogram`,
     ...lines,
     `${LATENCY}_sum ${sumMs / 1000}`,

@@ -139,7 +139,7 @@ function sidecar(rig: Rig, ...names: string[]): { truncated: boolean; url: strin
   return JSON.parse(rig.read(...names)) as ReturnType<typeof sidecar>;
 }
 
-test("a body, its sidecar and the body of its request are written whole, private, and replaced by the next answer", async () => {
+test("a body, its sidecar and the body of its request are written whole, private, and replaced by the next response", async () => {
   await using rig = await startQueue();
   rig.offer("/api/a.json?x=1", "first", { request: Buffer.from("question") });
   rig.offer("/api/a.json?x=2", "second");
@@ -259,7 +259,7 @@ test("a large body that is read back late does not replace what came after it", 
   assert.equal(rig.queue.status().files_dropped, 0);
 });
 
-test("what the queue cannot hold is dropped, counted and told once; it says when it writes again", async () => {
+test("exchanges beyond the queue limit are dropped, counted and logged once; recovery is logged", async () => {
   await using rig = await startQueue({ jobs: 3, bytes: 100, storedJobs: 1 });
   for (let index = 0; index < 10; index += 1) rig.offer(`/${index}.txt`, "x");
   rig.offer("/large.txt", "x".repeat(101));
@@ -271,9 +271,9 @@ test("what the queue cannot hold is dropped, counted and told once; it says when
   await rig.queue.idle();
   assert.equal(rig.queue.status().writing, true);
   assert.deepEqual(rig.said, [
-    "The mirror drops files; traffic goes on, and so does recording",
+    "The mirror is dropping files; traffic and recording are not affected",
     "turn",
-    "The mirror writes files again",
+    "The mirror is writing files again",
     "turn",
   ]);
 });
@@ -310,7 +310,7 @@ test("a directory that cannot be used drops files and says why; one that is remo
   assert.equal(rig.queue.status().files_dropped, 1);
 });
 
-test("a mirror that rests lets go of its directory once what waits is written, and goes on with the next answer", async () => {
+test("a resting mirror releases its directory once the queue is written, and resumes with the next response", async () => {
   await using rig = await startQueue();
   const open = (): string[] =>
     readdirSync("/proc/self/fd").flatMap((fd) => {
@@ -331,7 +331,7 @@ test("a mirror that rests lets go of its directory once what waits is written, a
   if (process.platform === "linux") assert.ok(open().length > 0);
 });
 
-test("closing writes what waits", async () => {
+test("closing writes the queue", async () => {
   await using rig = await startQueue();
   for (let index = 0; index < 200; index += 1) rig.offer(`/${index}.txt`, "x");
   rig.offer("/large.txt", "x".repeat(2_000_000), { isStored: true });

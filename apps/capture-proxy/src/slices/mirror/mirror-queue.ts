@@ -91,7 +91,8 @@ export class MirrorQueue {
       this.#waiting.size >= this.#maxJobs ||
       this.#bytes + bytes > this.#maxBytes ||
       (isStored && this.#stored.length >= this.#maxStoredJobs);
-    if (isFull) return this.drop("The queue is full: files are written slower than answers arrive", bodies.length);
+    if (isFull)
+      return this.drop("The queue is full: files are written more slowly than responses arrive", bodies.length);
     this.#restsWhenIdle = false;
     const number = this.#nextNumber++;
     this.#waiting.set(number, bytes);
@@ -114,7 +115,7 @@ export class MirrorQueue {
     this.#lastError = { text: why, atMs: this.#parts.nowMs() };
     if (this.#isFailing) return;
     this.#isFailing = true;
-    this.#parts.log.warn({ why }, "The mirror drops files; traffic goes on, and so does recording");
+    this.#parts.log.warn({ why }, "The mirror is dropping files; traffic and recording are not affected");
     this.#parts.onTurn();
   }
 
@@ -205,7 +206,7 @@ export class MirrorQueue {
 
   #post(message: ToMirror, transfer: ArrayBuffer[] = []): void {
     const worker = this.#worker ?? this.#start();
-    if (worker === undefined) return this.#failAll("The thread that writes ended");
+    if (worker === undefined) return this.#failAll("The mirror thread ended");
     worker.postMessage(message, transfer);
   }
 
@@ -220,12 +221,12 @@ export class MirrorQueue {
       if (message.kind === "taken") return this.#taken?.resolve();
       for (const { number, ...result } of message.results) this.#settle(number, result);
     });
-    worker.on("error", (error: Error) => this.#parts.log.warn({ err: error }, "The thread of the mirror broke"));
+    worker.on("error", (error: Error) => this.#parts.log.warn({ err: error }, "The mirror thread failed"));
     worker.on("exit", () => {
       // A thread that was released exits later.
       if (this.#worker !== worker) return;
       this.#worker = undefined;
-      this.#failAll("The thread that writes ended");
+      this.#failAll("The mirror thread ended");
     });
     this.#worker = worker;
     return worker;
@@ -239,7 +240,7 @@ export class MirrorQueue {
         resourceLimits: { maxYoungGenerationSizeMb: 16 },
       });
     } catch (error) {
-      this.#parts.log.warn({ err: error }, "The thread of the mirror could not start");
+      this.#parts.log.warn({ err: error }, "The mirror thread could not start");
       return undefined;
     }
   }
@@ -259,7 +260,7 @@ export class MirrorQueue {
     if (result.error !== undefined) this.drop(result.error);
     else if (this.#isFailing && result.files > 0) {
       this.#isFailing = false;
-      this.#parts.log.info({}, "The mirror writes files again");
+      this.#parts.log.info({}, "The mirror is writing files again");
       this.#parts.onTurn();
     }
     if (this.#waiting.size > 0) return;

@@ -123,7 +123,7 @@ async function written(rig: ProxyRig, files: number): Promise<MirrorStatus> {
   return status;
 }
 
-test("answers that pass are written while the mirror is on, whatever their size, and what is passed through is not", async () => {
+test("responses of any size are written while the mirror is on, those passed through are not", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await startProxyRig();
   const large = Buffer.alloc(3_000_000, "large body ");
@@ -199,7 +199,7 @@ test("a body over max_body_size is cut and marked", async () => {
   assert.equal((JSON.parse(readFileSync(`${path}.meta.json`, "utf8")) as { truncated: boolean }).truncated, true);
 });
 
-test("a proxy that stops writes what waits", async () => {
+test("a stopping proxy writes the queue", async () => {
   await using directory = await temporaryDirectory();
   const rig = await startProxyRig({ "mirror-enabled": "true", "mirror-output-dir": directory.path });
   try {
