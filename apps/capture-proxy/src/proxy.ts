@@ -2,15 +2,15 @@ import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Worker } from "node:worker_threads";
-import { makeDirectorySync, storageErrorKind } from "@headworks/files";
 import type { Logger } from "pino";
 import { apiInfo, type Settings } from "@headworks/capture-contract";
-import { apiExposureProblem } from "#api/gate.ts";
-import { EventHub } from "#api/events.ts";
-import { createApiServer } from "#api/server.ts";
+import { makeDirectorySync, storageErrorKind } from "@headworks/files";
 import { DeadlineSweep } from "@headworks/sockets";
-import { InternalClient } from "#connection/internal-client.ts";
+import { EventHub } from "#api/events.ts";
+import { apiExposureProblem } from "#api/gate.ts";
+import { createApiServer } from "#api/server.ts";
 import { CertificateRefusals, LeafContexts } from "#connection/client-tls.ts";
+import { InternalClient } from "#connection/internal-client.ts";
 import { ProxyListeners } from "#connection/listener.ts";
 import { compileTrafficPolicy, type ProxyServices } from "#connection/proxy-services.ts";
 import { credentialsCheck } from "#connection/socks5-connection.ts";
@@ -20,28 +20,27 @@ import { Pipeline } from "#exchange/pipeline.ts";
 import type { LogOutput } from "#logging/service-logs.ts";
 import { type DataPlaces, defaultPlaces } from "#settings/data-places.ts";
 import { loadSettings } from "#settings/load-settings.ts";
-import type { SettingsStore } from "#settings/settings.ts";
-import { StartupError } from "#settings/startup-error.ts";
+import { type SettingsStore, StartupError } from "#settings/settings.ts";
 import { readClientCertificate, readTlsMinVersion } from "#settings/upstream-tls.ts";
 import type { CaptureStore } from "#storage/capture-store.ts";
 import {
+  type Database,
   DatabaseTooNewError,
   openDatabase,
   STATE_MIGRATIONS,
   StorageError,
   storageErrorReason,
-  type Database,
 } from "#storage/database.ts";
-import { DataDirectoryInUseError, ForeignFileError } from "#storage/store-files.ts";
 import { openCaptureStore } from "#storage/open-capture-store.ts";
+import { DataDirectoryInUseError, ForeignFileError } from "#storage/store-files.ts";
 import { Dialer } from "#upstream/dial.ts";
 import { IdleOrigins } from "#upstream/idle-origins.ts";
-import type { OriginConnection } from "#upstream/origin-connection.ts";
-import type { OriginSession } from "#upstream/origin-session.ts";
 import { OwnListeners } from "#upstream/loop-detector.ts";
+import type { OriginConnection } from "#upstream/origin-connection.ts";
+import { newViaPseudonym } from "#upstream/origin-fields.ts";
+import type { OriginSession } from "#upstream/origin-session.ts";
 import type { ProxyAddress } from "#upstream/proxy-failure.ts";
 import { type ProxyChoices, ProxyRoutes } from "#upstream/proxy-route.ts";
-import { newViaPseudonym } from "#upstream/origin-fields.ts";
 import { probeRoute } from "#upstream/route-probe.ts";
 import { UpstreamTrust } from "#upstream/trust.ts";
 import { systemClock } from "./clock.ts";

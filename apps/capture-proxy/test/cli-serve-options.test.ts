@@ -2,10 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Command } from "commander";
 import { addSettingOptions, settingFlags } from "#cli/serve.ts";
-import { SETTING_FIELDS } from "#settings/setting-fields.ts";
-import { SETTING_INPUTS } from "#settings/setting-inputs.ts";
-import { valuesOfFlags } from "#settings/setting-sources.ts";
-import type { Flags } from "#settings/setting-sources.ts";
+import { SETTING_FIELDS, SETTING_INPUTS } from "#settings/setting-inputs.ts";
+import { type Flags, valuesOfFlags } from "#settings/setting-sources.ts";
 
 function parsed(args: readonly string[]): Flags {
   const command = new Command("serve").exitOverride().configureOutput({ writeErr: () => undefined });

@@ -3,12 +3,11 @@ import { test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { TrafficEvent } from "@headworks/capture-contract";
 import { FakeClock, rawClient, startRawServer, temporaryDirectory } from "@headworks/testkit";
-import type { Exchange } from "#exchange/exchange.ts";
 import { BandwidthLimiter } from "#exchange/bandwidth-limiter.ts";
-import { CONTINUE } from "#exchange/phases.ts";
-import type { Verdict } from "#exchange/phases.ts";
+import type { Exchange } from "#exchange/exchange.ts";
+import { CONTINUE, type Verdict } from "#exchange/phases.ts";
 import type { EventSink } from "#slice.ts";
-import { TrafficObserver } from "#slices/traffic/traffic.observer.ts";
+import { TrafficObserver } from "#slices/traffic/traffic.slice.ts";
 import { openRig } from "#storage/store-rig.ts";
 import { startEngine } from "./engine-harness.ts";
 

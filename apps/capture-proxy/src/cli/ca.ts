@@ -7,12 +7,10 @@ import { type CertificateInfo, certOperations } from "@headworks/capture-contrac
 import { ApiFailure } from "@headworks/contract-kit/client";
 import { makeDirectorySync } from "@headworks/files";
 import { AuthorityError, CertificateAuthority } from "@headworks/tls-authority";
-import { resolveDataDir } from "#settings/data-dir.ts";
-import { defaultPlaces, resolveCertificateDirectory } from "#settings/data-places.ts";
-import { fileProblem } from "#settings/own-places.ts";
+import { defaultPlaces, fileProblem, resolveCertificateDirectory, resolveDataDir } from "#settings/data-places.ts";
 import { apiAddress, type ApiAddress, callJson } from "./api-connection.ts";
-import { CommandFailure, EXIT, type Invocation, type OfflineAuthority, type Outcome } from "./invocation.ts";
 import { globalOptions } from "./global-options.ts";
+import { CommandFailure, EXIT, type Invocation, type OfflineAuthority, type Outcome } from "./invocation.ts";
 import { renderPairs, timeText } from "./table.ts";
 import { shellQuoted } from "./terminal.ts";
 

@@ -18,15 +18,19 @@ import {
 import { ApiFailure } from "@headworks/contract-kit/client";
 import { hostPortText, isLoopback } from "@headworks/host-patterns";
 import { AuthorityError, CertificateAuthority } from "@headworks/tls-authority";
-import { resolveDataDir } from "#settings/data-dir.ts";
-import { type DataPlaces, resolveCertificateDirectory, resolveTrafficFile } from "#settings/data-places.ts";
+import {
+  type DataPlaces,
+  resolveCertificateDirectory,
+  resolveDataDir,
+  resolveTrafficFile,
+} from "#settings/data-places.ts";
 import { loadSettings } from "#settings/load-settings.ts";
-import { StartupError } from "#settings/startup-error.ts";
+import { StartupError } from "#settings/settings.ts";
 import { apiAddress, type ApiAddress, callJson, serviceHealth, shownUrl } from "./api-connection.ts";
 import { authorityPaths } from "./ca.ts";
 import { PROXY_VARIABLES } from "./client-environment.ts";
-import { CommandFailure, type DatabaseContent, EXIT, type Invocation, type Outcome, type Parts } from "./invocation.ts";
 import { globalOptions } from "./global-options.ts";
+import { CommandFailure, type DatabaseContent, EXIT, type Invocation, type Outcome, type Parts } from "./invocation.ts";
 import { sizeText } from "./table.ts";
 import { type Terminal, visibleText } from "./terminal.ts";
 

@@ -4,12 +4,16 @@ import { type Command, Option } from "commander";
 import { exitCodeOf, followSignals } from "@headworks/process-signals";
 import { verbosity, type Verbosity } from "#logging/log-level.ts";
 import { type AuthorityImport, readAuthorityImport } from "#settings/authority-import.ts";
-import { resolveDataDir } from "#settings/data-dir.ts";
-import { type DataPlaces, type DataPlaceSources, defaultPlaces, resolveDataPlaces } from "#settings/data-places.ts";
-import { SETTING_FIELDS } from "#settings/setting-fields.ts";
-import { SETTING_INPUTS, type SettingInput } from "#settings/setting-inputs.ts";
+import {
+  type DataPlaces,
+  type DataPlaceSources,
+  defaultPlaces,
+  resolveDataDir,
+  resolveDataPlaces,
+} from "#settings/data-places.ts";
+import { SETTING_FIELDS, SETTING_INPUTS, type SettingInput } from "#settings/setting-inputs.ts";
 import { type Flags, valuesOfFlags } from "#settings/setting-sources.ts";
-import { StartupError } from "#settings/startup-error.ts";
+import { StartupError } from "#settings/settings.ts";
 import { DEFAULT_URL } from "./api-connection.ts";
 import { CommandFailure, EXIT, type Invocation, type LogTarget } from "./invocation.ts";
 import { shellQuoted, type Terminal, visibleText } from "./terminal.ts";

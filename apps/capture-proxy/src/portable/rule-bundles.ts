@@ -1,9 +1,7 @@
-import { BUNDLE_VERSION } from "@headworks/capture-contract";
-import type { RuleBundle } from "@headworks/capture-contract";
-import { ApiError, validationError } from "#api/api-error.ts";
-import type { ErrorDetail } from "#api/api-error.ts";
+import { BUNDLE_VERSION, type RuleBundle } from "@headworks/capture-contract";
+import { ApiError, type ErrorDetail, validationError } from "#api/api-error.ts";
 import type { ImportCounts, ImportMode, PortableRules, SliceHost } from "#slice.ts";
-import { objectAt, pointerName } from "./json-document.ts";
+import { objectAt, pointerName } from "./import-body.ts";
 
 /** How a bundle is taken in. */
 export interface BundleImport {

@@ -10,7 +10,7 @@ export interface StoredRule {
 }
 
 /** Columns of one kind of rule, besides those of {@link StoredRule} and `position`. */
-export interface RuleTableShape<R extends StoredRule> {
+interface RuleTableShape<R extends StoredRule> {
   readonly table: string;
   readonly columns: Readonly<Record<string, (rule: R) => SqlValue>>;
   read(row: SqlRow): Omit<R, keyof StoredRule>;
@@ -148,5 +148,56 @@ function statements(database: Database, table: string, ownColumns: readonly stri
     remove: database.prepare(`DELETE FROM ${table} WHERE id = ?`),
     clear: database.prepare(`DELETE FROM ${table}`),
     addHits: database.prepare(`UPDATE ${table} SET hit_count = hit_count + ? WHERE id = ?`),
+  };
+}
+
+/** Hits are written in batches, one transaction each; a crash loses at most this interval of counts. */
+const PERSIST_EVERY_MS = 2000;
+
+export interface HitCounter {
+  /** Writes counts periodically, and a last time when the signal aborts. */
+  start(signal: AbortSignal): void;
+  hit(ruleId: string): void;
+  pending(ruleId: string): number;
+  forget(ruleId: string): void;
+  forgetAll(): void;
+}
+
+/** Counts in memory and passes batches to `addHits`; a batch that fails is reported and retried. */
+export function createHitCounter(parts: {
+  readonly addHits: (hits: ReadonlyMap<string, number>) => void;
+  readonly every: (intervalMs: number, callback: () => void) => () => void;
+  readonly onFailure: (error: unknown) => void;
+}): HitCounter {
+  let hits = new Map<string, number>();
+  const persist = (): void => {
+    if (hits.size === 0) return;
+    const batch = hits;
+    hits = new Map();
+    try {
+      parts.addHits(batch);
+    } catch (error) {
+      for (const [id, count] of batch) hits.set(id, (hits.get(id) ?? 0) + count);
+      parts.onFailure(error);
+    }
+  };
+  return {
+    start: (signal) => {
+      const stop = parts.every(PERSIST_EVERY_MS, persist);
+      signal.addEventListener("abort", () => {
+        stop();
+        persist();
+      });
+    },
+    hit: (ruleId) => {
+      hits.set(ruleId, (hits.get(ruleId) ?? 0) + 1);
+    },
+    pending: (ruleId) => hits.get(ruleId) ?? 0,
+    forget: (ruleId) => {
+      hits.delete(ruleId);
+    },
+    forgetAll: () => {
+      hits.clear();
+    },
   };
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { resolve } from "node:path";
 import { test } from "node:test";
 import { readAuthorityImport } from "./authority-import.ts";
-import { StartupError } from "./startup-error.ts";
+import { StartupError } from "./settings.ts";
 
 const none = { certificateFlag: undefined, keyFlag: undefined, environment: {} };
 

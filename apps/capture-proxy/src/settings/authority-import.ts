@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
-import { setVariable } from "./set-variable.ts";
-import { StartupError } from "./startup-error.ts";
+import { setVariable } from "./data-places.ts";
+import { StartupError } from "./settings.ts";
 
 /** PEM files of a CA made elsewhere. */
 export interface AuthorityImport {

@@ -3,15 +3,13 @@ import { lstatSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync,
 import { join } from "node:path";
 import { test } from "node:test";
 import { FEATURES } from "@headworks/capture-contract";
-import { ApiError } from "#api/api-error.ts";
-import { temporaryDirectory } from "@headworks/testkit";
-import type { TemporaryDirectory } from "@headworks/testkit";
+import { temporaryDirectory, type TemporaryDirectory } from "@headworks/testkit";
 import { CertificateAuthority } from "@headworks/tls-authority";
+import { ApiError } from "#api/api-error.ts";
 import { loadSettings } from "./load-settings.ts";
-import { SETTING_FIELDS, valueAt } from "./setting-fields.ts";
+import { SETTING_FIELDS, valueAt } from "./setting-inputs.ts";
 import type { Environment, Flags } from "./setting-sources.ts";
-import type { SettingsStore } from "./settings.ts";
-import { StartupError } from "./startup-error.ts";
+import { type SettingsStore, StartupError } from "./settings.ts";
 
 interface Sources {
   readonly file?: string | object;

@@ -3,29 +3,31 @@ import { isDeepStrictEqual } from "node:util";
 import type { ConfigField, ConfigPatch, Settings } from "@headworks/capture-contract";
 import { parseAddress } from "@headworks/host-patterns";
 import { ApiError, type ErrorDetail, validationError } from "#api/api-error.ts";
-import { type ConfigDocument, configPath, readConfigFile, writeConfigFile } from "./config-file.ts";
-import { type DataPlaces, defaultPlaces } from "./data-places.ts";
-import { outputProblem, type OwnPlaces, snapshotProblem } from "./own-places.ts";
+import { type DataPlaces, defaultPlaces, outputProblem, type OwnPlaces, snapshotProblem } from "./data-places.ts";
 import {
+  environmentName,
+  flagName,
   type FlatSettings,
   nested,
   SETTING_FIELDS,
   SETTING_SECTIONS,
   type SettingField,
   valueAt,
-} from "./setting-fields.ts";
-import { environmentName, flagName } from "./setting-inputs.ts";
+} from "./setting-inputs.ts";
 import { normalizeSetting, type RuleProblem, settingProblem, settingsProblems } from "./setting-rules.ts";
 import {
+  type ConfigDocument,
+  configPath,
   type Environment,
   type Flags,
+  readConfigFile,
   unknownKeys,
   valuesOfEnvironment,
   valuesOfFile,
   valuesOfFlags,
+  writeConfigFile,
 } from "./setting-sources.ts";
-import type { ChangesOfSection, SettingsStore } from "./settings.ts";
-import { StartupError } from "./startup-error.ts";
+import { type ChangesOfSection, type SettingsStore, StartupError } from "./settings.ts";
 
 export const REDACTED = "[REDACTED]";
 

@@ -35,3 +35,11 @@ export interface SettingsStore {
   /** Address to give to devices, worked out from the settings and this machine's interfaces. */
   shownHost(): string;
 }
+
+/** Why the service cannot start, as one sentence for the person who started it. */
+export class StartupError extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = "StartupError";
+  }
+}

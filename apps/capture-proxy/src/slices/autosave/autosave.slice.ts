@@ -1,8 +1,9 @@
 import { join } from "node:path";
-import type { autosaveOperations } from "@headworks/capture-contract";
+import type { AutoSaveStatus, autosaveOperations } from "@headworks/capture-contract";
+import type { Handlers } from "@headworks/contract-kit";
+import { ApiError, validationError } from "#api/api-error.ts";
 import type { Slice, SliceHost } from "#slice.ts";
-import { createAutosaveOperations } from "./autosave.operations.ts";
-import { AutoSaveTask } from "./autosave.task.ts";
+import { AutoSaveTask, failureSentence } from "./autosave.task.ts";
 
 /** Saves snapshots of the active session at intervals. */
 export function createAutosaveSlice(host: SliceHost): Slice<typeof autosaveOperations> {
@@ -21,4 +22,72 @@ export function createAutosaveSlice(host: SliceHost): Slice<typeof autosaveOpera
     operations: createAutosaveOperations({ settings, task, defaultDir, onChange: () => events.changed("config") }),
     task,
   };
+}
+
+interface AutoSaveParts {
+  readonly settings: SliceHost["settings"];
+  readonly task: Pick<AutoSaveTask, "status" | "saveNow">;
+  readonly defaultDir: string;
+  readonly onChange: () => void;
+}
+
+/** Fields a change may set; it may also hold read-only fields, which are ignored. */
+const FIELDS = [
+  "enabled",
+  "interval_seconds",
+  "export_format",
+  "output_dir",
+  "max_backups",
+  "rotate_after_requests",
+  "rotate_after_minutes",
+] as const;
+
+function createAutosaveOperations(parts: AutoSaveParts): Handlers<typeof autosaveOperations> {
+  const { settings, task, defaultDir, onChange } = parts;
+  return {
+    getAutosave: () => ({ status: 200, body: autosaveStatus(parts) }),
+    updateAutosave: ({ body }) => {
+      const before = settings.configured.auto_save;
+      // Sending back the status changes nothing: the default directory moves with the data directory.
+      const shown = { ...body, ...(body.output_dir === defaultDir && { output_dir: null }) };
+      const given = FIELDS.filter((field) => shown[field] !== undefined).map((field) => [field, shown[field]]);
+      const change = Object.fromEntries(given) as typeof body;
+      inBody(() => settings.patch({ auto_save: change }));
+      if (settings.configured.auto_save !== before) onChange();
+      return { status: 200, body: autosaveStatus(parts) };
+    },
+    saveSnapshot: async () => {
+      try {
+        return { status: 200, body: await task.saveNow() };
+      } catch (error) {
+        throw new ApiError("SERVICE_UNAVAILABLE", `The snapshot was not saved: ${failureSentence(error)}`, {
+          cause: error,
+        });
+      }
+    },
+  };
+}
+
+function autosaveStatus({ settings, task, defaultDir }: AutoSaveParts): AutoSaveStatus {
+  const shown = settings.configured.auto_save;
+  const { restartPending, overriddenBy } = settings.changesOf("auto_save");
+  return {
+    ...shown,
+    output_dir: shown.output_dir ?? defaultDir,
+    ...task.status(),
+    restart_pending: restartPending.length > 0,
+    overridden_by: overriddenBy,
+  };
+}
+
+/** The settings report errors below `body/auto_save/`; the body of this operation is that section. */
+function inBody(run: () => void): void {
+  try {
+    run();
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.details === undefined) throw error;
+    throw validationError(
+      error.details.map(({ path, message }) => ({ path: path.replace("body/auto_save/", "body/"), message })),
+    );
+  }
 }

@@ -1,5 +1,8 @@
 import type { Breakpoint, BreakpointUpdate, Condition, NewBreakpoint } from "@headworks/capture-contract";
+import { readJson } from "@headworks/json";
 import { describeCondition, parseCondition } from "@headworks/match-condition";
+import { RuleTable } from "#rules/rule-table.ts";
+import type { Database } from "#storage/database.ts";
 
 const DEFAULT_PRIORITY = 100;
 
@@ -88,4 +91,26 @@ export function readBreakpoint(rule: Breakpoint): StoredBreakpoint {
     createdAtMs: Date.parse(createdAt),
     updatedAtMs: Date.parse(updatedAt),
   };
+}
+
+export type BreakpointsStore = RuleTable<StoredBreakpoint>;
+
+export function createBreakpointsStore(database: Database): BreakpointsStore {
+  return new RuleTable(database, {
+    table: "breakpoints",
+    columns: {
+      name: ({ name }) => name,
+      condition: ({ condition }) => JSON.stringify(condition),
+      direction: ({ direction }) => direction,
+      priority: ({ priority }) => priority,
+      timeout_secs: ({ timeoutSecs }) => timeoutSecs,
+    },
+    read: (row) => ({
+      name: String(row["name"]),
+      condition: readJson(String(row["condition"])) as unknown as Condition,
+      direction: String(row["direction"]) as StoredBreakpoint["direction"],
+      priority: Number(row["priority"]),
+      timeoutSecs: row["timeout_secs"] === null ? null : Number(row["timeout_secs"]),
+    }),
+  });
 }

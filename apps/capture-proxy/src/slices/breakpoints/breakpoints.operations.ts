@@ -17,15 +17,19 @@ import type { BodyCapture } from "#exchange/body.ts";
 import { exchangeUrl, type RequestMessage, type ResponseMessage } from "#exchange/exchange.ts";
 import { CONTINUE, type Verdict } from "#exchange/phases.ts";
 import { fieldPairs, joinedFields } from "#exchange/shown-message.ts";
-import type { HitCounter } from "#rules/hit-counter.ts";
+import type { HitCounter } from "#rules/rule-table.ts";
 import type { Clock } from "#slice.ts";
-import { newBreakpoint, showBreakpoint, type StoredBreakpoint, updatedBreakpoint } from "./breakpoint-rule.ts";
-import type { BreakpointsStore } from "./breakpoints.store.ts";
+import {
+  type BreakpointsStore,
+  newBreakpoint,
+  showBreakpoint,
+  type StoredBreakpoint,
+  updatedBreakpoint,
+} from "./breakpoint-rule.ts";
 import { parseDecision } from "./decision.ts";
 import { editableBody, type EditableBody } from "./editable-body.ts";
-import { PAUSE_ALL, type PauseAllSwitch } from "./pause-all.ts";
-import { leaveTrace, type Paused, type PausedExchanges } from "./paused-exchanges.ts";
-import { prepare, type PreparedDecision } from "./resume.ts";
+import { prepare, type PreparedDecision } from "./message-draft.ts";
+import { leaveTrace, PAUSE_ALL, type PauseAllSwitch, type Paused, type PausedExchanges } from "./paused-exchanges.ts";
 
 export interface BreakpointsOperationsParts {
   readonly store: BreakpointsStore;

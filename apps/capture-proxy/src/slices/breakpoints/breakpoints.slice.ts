@@ -2,15 +2,12 @@ import { randomUUID } from "node:crypto";
 import { Breakpoint, type breakpointsOperations, BreakpointUpdate, type Notice } from "@headworks/capture-contract";
 import { exchangeUrl } from "#exchange/exchange.ts";
 import { portableList } from "#portable/portable-list.ts";
-import { createHitCounter } from "#rules/hit-counter.ts";
+import { createHitCounter } from "#rules/rule-table.ts";
 import type { Clock, Slice, SliceHost } from "#slice.ts";
-import { breakpointIssues, readBreakpoint, showBreakpoint } from "./breakpoint-rule.ts";
-import { type BreakpointRules, compileBreakpoints } from "./breakpoints.compile.ts";
-import { createBreakpointsInterceptor } from "./breakpoints.interceptor.ts";
+import { breakpointIssues, createBreakpointsStore, readBreakpoint, showBreakpoint } from "./breakpoint-rule.ts";
+import { type BreakpointRules, compileBreakpoints, createBreakpointsInterceptor } from "./breakpoints.interceptor.ts";
 import { createBreakpointsOperations } from "./breakpoints.operations.ts";
-import { createBreakpointsStore } from "./breakpoints.store.ts";
-import { PauseAllSwitch } from "./pause-all.ts";
-import { type Paused, PausedExchanges, type PauseEnd } from "./paused-exchanges.ts";
+import { PauseAllSwitch, type Paused, PausedExchanges, type PauseEnd } from "./paused-exchanges.ts";
 
 const QUIET_MS = 50;
 

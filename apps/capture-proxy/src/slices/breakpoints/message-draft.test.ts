@@ -6,9 +6,7 @@ import { ApiError } from "#api/api-error.ts";
 import type { RequestMessage, ResponseMessage } from "#exchange/exchange.ts";
 import { parseDecision } from "./decision.ts";
 import { editableBody } from "./editable-body.ts";
-import { requestChanges, responseChanges } from "./resume.ts";
-import { edited } from "./message-draft.ts";
-import type { DraftBody, Edited } from "./message-draft.ts";
+import { type DraftBody, edited, type Edited, requestChanges, responseChanges } from "./message-draft.ts";
 
 const request = (more: Partial<RequestMessage> = {}): RequestMessage => ({
   method: "POST",

@@ -3,11 +3,14 @@ import { createHash, X509Certificate } from "node:crypto";
 import { join } from "node:path";
 import { test } from "node:test";
 import type { CertificateInfo } from "@headworks/capture-contract";
-import { startApi } from "../../../test/api-rig.ts";
-import type { ApiRig, ApiRigOptions } from "../../../test/api-rig.ts";
-import { createCertSlice, openAuthorityStore } from "./cert.slice.ts";
-import type { AuthorityStore, CertSlice } from "./cert.slice.ts";
-import type { InterceptionProbe } from "./cert.operations.ts";
+import { type ApiRig, type ApiRigOptions, startApi } from "../../../test/api-rig.ts";
+import {
+  type AuthorityStore,
+  type CertSlice,
+  createCertSlice,
+  type InterceptionProbe,
+  openAuthorityStore,
+} from "./cert.slice.ts";
 
 interface CertRig {
   readonly api: ApiRig;
@@ -202,7 +205,7 @@ test("text that came from outside is inert on the page", async () => {
   await using _api = api;
   const hostile = { ...api.host.settings, shownHost: () => '"><script>alert(1)</script>' };
   const { renderSetupPage } = await import("./setup-page.ts");
-  const { setupData } = await import("./setup-data.ts");
+  const { setupData } = await import("./setup-guide.ts");
   const authority = openAuthorityStore({
     directory: api.directory.file("certs"),
     nowMs: () => Date.now(),

@@ -1,6 +1,5 @@
 import { createHash } from "node:crypto";
-import type { SetupData } from "./setup-data.ts";
-import type { PlatformGuide } from "./setup-guide.ts";
+import type { PlatformGuide, SetupData } from "./setup-guide.ts";
 
 /** Download links; they differ between the proxy's own host and the API's port. */
 export interface SetupLinks {

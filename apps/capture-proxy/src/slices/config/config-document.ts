@@ -1,8 +1,12 @@
-import { CONFIG_DOCUMENT_VERSION } from "@headworks/capture-contract";
-import type { ConfigDocument, ConfigImport, ConfigPatch, Settings } from "@headworks/capture-contract";
+import {
+  CONFIG_DOCUMENT_VERSION,
+  type ConfigDocument,
+  type ConfigImport,
+  type ConfigPatch,
+  type Settings,
+} from "@headworks/capture-contract";
 import { ApiError, validationError } from "#api/api-error.ts";
-import type { GivenImport } from "#portable/import-body.ts";
-import { objectAt, pointerName } from "#portable/json-document.ts";
+import { type GivenImport, objectAt, pointerName } from "#portable/import-body.ts";
 import type { RuleBundles } from "#portable/rule-bundles.ts";
 import type { SliceHost } from "#slice.ts";
 

@@ -1,20 +1,15 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { createServer } from "node:http";
-import type { IncomingMessage, Server } from "node:http";
-import { createServer as createHttp2Server } from "node:http2";
-import type { Http2Server, Http2ServerRequest } from "node:http2";
+import { createServer, type IncomingMessage, type Server } from "node:http";
+import { createServer as createHttp2Server, type Http2Server, type Http2ServerRequest } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { peer, runProcess, temporaryDirectory } from "@headworks/testkit";
-import { NEVER, openRig } from "#storage/store-rig.ts";
-import type { StoreRig } from "#storage/store-rig.ts";
 import type { StoreLimits } from "#storage/capture-store.ts";
-import { startApi } from "../../../test/api-rig.ts";
-import type { ApiRig } from "../../../test/api-rig.ts";
+import { NEVER, openRig, type StoreRig } from "#storage/store-rig.ts";
+import { type ApiRig, startApi } from "../../../test/api-rig.ts";
 import { ENVIRONMENT, runShell } from "../../../test/snippet-rig.ts";
-import { createExportSlice } from "./export.slice.ts";
-import { MAX_BODY_BYTES } from "./export.check.ts";
+import { createExportSlice, MAX_BODY_BYTES } from "./export.slice.ts";
 
 interface ExportRig {
   readonly api: ApiRig;

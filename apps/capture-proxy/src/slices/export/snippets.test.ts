@@ -1,15 +1,9 @@
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { test } from "node:test";
-import { peer, runProcess, temporaryDirectory } from "@headworks/testkit";
 import fc from "fast-check";
-import { curlText } from "./curl-text.ts";
-import { curlCmdText, curlPowershellText } from "./export.operations.ts";
-import { fetchText } from "./fetch-text.ts";
-import { httpieText } from "./httpie-text.ts";
-import { pythonText } from "./python-text.ts";
-import { startRecordingOrigin } from "../../../test/recording-origin.ts";
-import type { RecordedRequest, RecordingOrigin } from "../../../test/recording-origin.ts";
+import { peer, runProcess, temporaryDirectory } from "@headworks/testkit";
+import { type RecordedRequest, type RecordingOrigin, startRecordingOrigin } from "../../../test/recording-origin.ts";
 import {
   carries,
   ENVIRONMENT,
@@ -21,6 +15,11 @@ import {
   saysWhatItDoesToFields,
   wire,
 } from "../../../test/snippet-rig.ts";
+import { curlText } from "./curl-text.ts";
+import { curlCmdText, curlPowershellText } from "./export.slice.ts";
+import { fetchText } from "./fetch-text.ts";
+import { httpieText } from "./httpie-text.ts";
+import { pythonText } from "./python-text.ts";
 import type { Field, SnippetRequest } from "./snippet-request.ts";
 import { wgetText } from "./wget-text.ts";
 

@@ -15,9 +15,14 @@ import {
 } from "@headworks/protobuf";
 import { ApiError, notFound, validationError } from "#api/api-error.ts";
 import type { Clock, SliceHost } from "#slice.ts";
-import type { SchemaStore } from "./grpc.store.ts";
 import { reflect, ReflectionProblem } from "./reflection.ts";
-import { type OpenSchema, openSchemaBook, type SchemaBook, type StoredSchema } from "./schema-book.ts";
+import {
+  type OpenSchema,
+  openSchemaBook,
+  type SchemaBook,
+  type SchemaStore,
+  type StoredSchema,
+} from "./schema-book.ts";
 import { callType } from "./shown-call.ts";
 
 /** The input is not a valid schema. */

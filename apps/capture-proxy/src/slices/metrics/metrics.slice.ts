@@ -1,10 +1,10 @@
-import type { Metrics, metricsOperations } from "@headworks/capture-contract";
-import type { Slice, SliceHost } from "#slice.ts";
+import { totalmem } from "node:os";
+import { type EventLoopUtilization, monitorEventLoopDelay, performance } from "node:perf_hooks";
+import type { DetailedHealth, Metrics, metricsOperations } from "@headworks/capture-contract";
+import type { Handlers } from "@headworks/contract-kit";
+import type { Clock, Slice, SliceHost } from "#slice.ts";
 import type { StorageStatus } from "#storage/capture-store.ts";
-import { ExchangeCounts, type LatencyBucket } from "./exchange-counts.ts";
-import { LoopMonitor, type LoopSample } from "./loop-monitor.ts";
-import { createMetricsObserver } from "./metrics.observer.ts";
-import { createMetricsOperations, currentMetrics } from "./metrics.operations.ts";
+import { createMetricsObserver, ExchangeCounts, type LatencyBucket } from "./metrics.observer.ts";
 
 const LATENCY = "weir_request_duration_seconds";
 
@@ -121,3 +121,172 @@ function latencyText({ buckets, sumMs }: ScrapeFacts["latency"]): string {
 }
 
 type Row = readonly [name: string, help: string, value: (facts: ScrapeFacts) => number];
+
+interface MetricsOperationsParts {
+  readonly counts: ExchangeCounts;
+  readonly loop: LoopMonitor;
+  readonly scrape: () => Promise<string>;
+  /** Monotonic time of the start. */
+  readonly startedMs: number;
+}
+
+function createMetricsOperations(host: SliceHost, parts: MetricsOperationsParts): Handlers<typeof metricsOperations> {
+  const { counts, loop, scrape, startedMs } = parts;
+  const read = () => currentMetrics(host, counts, startedMs);
+  return {
+    getHealth: () =>
+      host.store.status().ok ? { status: 200, body: "OK" } : { status: 503, body: "Database not ready" },
+    getDetailedHealth: () => ({ status: 200, body: detailedHealth(host, read().uptime_secs) }),
+    getMetrics: () => ({ status: 200, body: read() }),
+    getPrometheusMetrics: async () => ({ status: 200, body: await scrape() }),
+    getPerformance: () => {
+      const { gauges } = host;
+      const storage = host.store.status();
+      const { delayP50Ms, delayP99Ms, utilization } = loop.sample();
+      const usedBytes = process.memoryUsage.rss();
+      return {
+        status: 200,
+        body: {
+          metrics: read(),
+          memory: {
+            used_bytes: usedBytes,
+            total_bytes: totalmem(),
+            usage_percent: rounded((usedBytes / totalmem()) * 100),
+          },
+          pool: {
+            total_connections: gauges.upstreamConnections,
+            idle_connections: gauges.idleUpstreamConnections,
+            active_connections: gauges.upstreamConnections - gauges.idleUpstreamConnections,
+            pending_requests: gauges.pendingRequests,
+          },
+          event_loop: { delay_p50_ms: delayP50Ms, delay_p99_ms: delayP99Ms, utilization },
+          storage: {
+            backlog_bytes: storage.backlogBytes,
+            backlog_entries: storage.backlogEntries,
+            written_entries: storage.writtenEntries,
+            last_batch_ms: storage.lastBatchMs,
+          },
+        },
+      };
+    },
+  };
+}
+
+/** Current values under every supported spelling. */
+function currentMetrics(host: Pick<SliceHost, "gauges" | "clock">, counts: ExchangeCounts, startedMs: number): Metrics {
+  const { gauges, clock } = host;
+  const monotonicMs = clock.monotonic();
+  const success = counts.requests - counts.failed;
+  const rate = counts.rate(monotonicMs);
+  return {
+    requests_total: counts.requests,
+    requests_success: success,
+    requests_successful: success,
+    requests_failed: counts.failed,
+    avg_latency_ms: rounded(counts.averageLatencyMs),
+    requests_per_second: rate,
+    requests_per_sec: rate,
+    bytes_received: counts.bytesFromClients,
+    bytes_sent: counts.bytesToClients,
+    active_connections: gauges.activeConnections,
+    active_exchanges: gauges.activeExchanges,
+    active_tunnels: gauges.activeTunnels,
+    tunnels_total: gauges.tunnelsTotal,
+    tls_handshakes_total: gauges.tlsHandshakesTotal,
+    tls_handshakes_failed: gauges.tlsHandshakesFailed,
+    intercept_hits: { ...counts.hits },
+    latency_buckets_ms: counts.cumulativeBuckets(),
+    uptime_secs: Math.floor((monotonicMs - startedMs) / 1000),
+  };
+}
+
+/** Public, so it names no paths and no traffic. */
+function detailedHealth(host: SliceHost, uptimeSecs: number): DetailedHealth {
+  const storage = host.store.status();
+  const addresses = host.addresses();
+  return {
+    healthy: storage.ok,
+    version: host.version,
+    uptime_secs: uptimeSecs,
+    memory_usage_mb: rounded(process.memoryUsage.rss() / 1_048_576),
+    active_connections: host.gauges.activeConnections,
+    tier: "community",
+    auth_mode: "disabled",
+    auth_required: false,
+    license: { licensed: false, plan: null, seats_used: 0, seats_total: null, expires_at: null },
+    dependencies: { database: storage.ok ? "ok" : "failing" },
+    details: { node: process.version, platform: process.platform },
+    proxy_address: addresses.proxy,
+    api_address: addresses.api,
+  };
+}
+
+function rounded(value: number): number {
+  return Math.round(value * 100) / 100;
+}
+
+/** Load of the main thread. */
+interface LoopSample {
+  /** Delay of timers. */
+  readonly delayP50Ms: number;
+  readonly delayP99Ms: number;
+  /** Share of time spent working, 0 to 1. */
+  readonly utilization: number;
+}
+
+const RESOLUTION_MS = 20;
+const WINDOW_MS = 60_000;
+
+/**
+ * Measures the event loop in windows of a minute; a sample covers the current window, or the last one while the current
+ * is young.
+ */
+class LoopMonitor {
+  readonly #clock: Clock;
+  readonly #histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
+  #begin: EventLoopUtilization = performance.eventLoopUtilization();
+  #beganMs = 0;
+  #last: LoopSample | undefined;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  start(signal: AbortSignal): void {
+    this.#histogram.enable();
+    this.#beganMs = this.#clock.monotonic();
+    const stop = this.#clock.every(WINDOW_MS, () => this.#nextWindow());
+    signal.addEventListener("abort", () => {
+      stop();
+      this.#histogram.disable();
+    });
+  }
+
+  sample(): LoopSample {
+    const isYoung = this.#clock.monotonic() - this.#beganMs < WINDOW_MS / 6;
+    return isYoung && this.#last ? this.#last : this.#measure();
+  }
+
+  #nextWindow(): void {
+    this.#last = this.#measure();
+    this.#histogram.reset();
+    this.#begin = performance.eventLoopUtilization();
+    this.#beganMs = this.#clock.monotonic();
+  }
+
+  #measure(): LoopSample {
+    return {
+      delayP50Ms: this.#delayMs(50),
+      delayP99Ms: this.#delayMs(99),
+      utilization: Math.round(performance.eventLoopUtilization(this.#begin).utilization * 1000) / 1000,
+    };
+  }
+
+  /**
+   * The histogram measures intervals between timers, so an idle loop shows the timer resolution, which is subtracted.
+   */
+  #delayMs(percentile: number): number {
+    if (this.#histogram.count === 0) return 0;
+    return Math.max(0, Math.round((this.#histogram.percentile(percentile) / 1e6 - RESOLUTION_MS) * 100) / 100);
+  }
+}

@@ -7,17 +7,17 @@ import {
   type MockUpdate,
   MockUpdate as MockUpdateSchema,
 } from "@headworks/capture-contract";
-import { readJson } from "@headworks/json";
 import type { Handlers } from "@headworks/contract-kit";
-import { portableList } from "#portable/portable-list.ts";
+import { readJson } from "@headworks/json";
 import { ApiError, validationError } from "#api/api-error.ts";
+import { portableList } from "#portable/portable-list.ts";
 import type { EventSink } from "#slice.ts";
 import type { ReadDocument } from "./import-documents.ts";
 import { readDocumentApart } from "./import-thread.ts";
 import { type ImportedMocks, ImportProblem, shownWarnings } from "./imported-mocks.ts";
 import { type MockDraft, newMock, showMock } from "./mock-rule.ts";
 import { draftIssues, readDraft } from "./mocks.check.ts";
-import { checkedCollection } from "./recording-handlers.ts";
+import { checkedCollection } from "./mocks.observer.ts";
 import type { RuleBook } from "./rule-book.ts";
 
 const MAX_SHOWN = 200;

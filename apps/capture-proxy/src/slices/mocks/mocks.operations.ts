@@ -8,17 +8,16 @@ import { notFound, validationError } from "#api/api-error.ts";
 import type { RequestMessage, Scheme } from "#exchange/exchange.ts";
 import type { EventSink } from "#slice.ts";
 import type { CaptureStore } from "#storage/capture-store.ts";
-import type { StoredHit } from "./hit-store.ts";
 import { importHandlers } from "./import-handlers.ts";
 import type { StoredMock } from "./mock-rule.ts";
 import type { MockCompiler, MockSet } from "./mocks.compile.ts";
-import type { MockRecorder } from "./mocks.observer.ts";
+import { type MockRecorder, recordingHandlers } from "./mocks.observer.ts";
+import type { StoredHit } from "./mocks.task.ts";
 import { headerPairs } from "./prepared-response.ts";
-import { recordingHandlers } from "./recording-handlers.ts";
 import { RequestSubject } from "./request-subject.ts";
 import type { RuleBook } from "./rule-book.ts";
 import { ruleHandlers } from "./rule-handlers.ts";
-import type { Serving } from "./serving-handlers.ts";
+import type { Serving } from "./served-session.ts";
 
 const PORTS: Readonly<Record<string, number>> = { http: 80, https: 443, ws: 80, wss: 443 };
 

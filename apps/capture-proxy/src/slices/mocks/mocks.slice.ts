@@ -1,20 +1,17 @@
 import { randomInt } from "node:crypto";
 import { join } from "node:path";
-import { MOCK_LIMITS } from "@headworks/capture-contract";
-import type { mocksOperations } from "@headworks/capture-contract";
+import { MOCK_LIMITS, type mocksOperations } from "@headworks/capture-contract";
 import type { Slice, SliceHost } from "#slice.ts";
 import { readBodyFile } from "./body-file.ts";
-import { createHitStore } from "./hit-store.ts";
-import { createMockCompiler } from "./mocks.compile.ts";
-import type { MockSet } from "./mocks.compile.ts";
+import { createMockCompiler, type MockSet } from "./mocks.compile.ts";
 import { createMocksInterceptor } from "./mocks.interceptor.ts";
 import { createMockRecorder } from "./mocks.observer.ts";
 import { createMocksOperations } from "./mocks.operations.ts";
 import { createMocksStore } from "./mocks.store.ts";
-import { createMockHits } from "./mocks.task.ts";
+import { createHitStore, createMockHits } from "./mocks.task.ts";
 import { portableMocks } from "./portable-mocks.ts";
 import { createRuleBook } from "./rule-book.ts";
-import { createServing } from "./serving-handlers.ts";
+import { createServing } from "./served-session.ts";
 
 const RANDOM_STEPS = 0x1_0000_0000;
 

@@ -1,12 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { FakeClock } from "@headworks/testkit";
-import { STATE_MIGRATIONS, openDatabase } from "#storage/database.ts";
-import { createHitStore } from "./hit-store.ts";
-import type { HitStore, StoredHit } from "./hit-store.ts";
+import { openDatabase, STATE_MIGRATIONS } from "#storage/database.ts";
 import { newMock, plainDraft } from "./mock-rule.ts";
 import { createMocksStore } from "./mocks.store.ts";
-import { createMockHits } from "./mocks.task.ts";
+import { createHitStore, createMockHits, type HitStore, type StoredHit } from "./mocks.task.ts";
 
 const hit = (mockId: string, atMs: number, timeMs = 1): StoredHit => ({
   mockId,

@@ -1,22 +1,21 @@
 import { randomUUID } from "node:crypto";
-import type { BatchOrder, ReplayBatch, ReplayModifications } from "@headworks/capture-contract";
+import type { BatchOrder, ReplayBatch, ReplayModifications, ReplayResult } from "@headworks/capture-contract";
 import { ApiError, notFound, validationError } from "#api/api-error.ts";
-import type { SliceHost, SliceTask } from "#slice.ts";
-import { Batch, type BatchNumbers } from "./batch.ts";
-import { type BatchSummary, pointOf, summarize } from "./batch-summary.ts";
-import type { HistoryStore, StoredBatch } from "./replay-history.ts";
-import type { Replayed, Replays } from "./replays.ts";
+import type { Clock, SliceHost, SliceTask } from "#slice.ts";
+import { type BatchPoint, type BatchSummary, pointOf, summarize } from "./batch-summary.ts";
+import type { BatchState, HistoryStore, StoredBatch } from "./replay-history.ts";
+import { type Replayed, type Replays, withoutBodies } from "./replays.ts";
 
 const MAX_RUNNING = 4;
 const PROGRESS_EVERY_MS = 100;
 
-export interface BatchesParts {
+interface BatchesParts {
   readonly host: Pick<SliceHost, "events" | "clock" | "log" | "store">;
   readonly history: HistoryStore;
   readonly replays: Replays;
 }
 
-export interface BegunBatch {
+interface BegunBatch {
   readonly id: string;
   /** Resolves at the end in any state; rejects when the request cannot be sent at all. */
   readonly over: Promise<void>;
@@ -169,4 +168,120 @@ function shown(stored: StoredBatch, running: Batch | undefined): ReplayBatch {
     started_at: new Date(stored.startedAtMs).toISOString(),
     finished_at: stored.finishedAtMs === null ? null : new Date(stored.finishedAtMs).toISOString(),
   };
+}
+
+/** Results are written in groups, so that a fast batch does not wait for the disk each time. */
+const WRITE_EVERY_MS = 500;
+const MAX_REPLAYS_PER_WRITE = 200;
+
+interface BatchNumbers {
+  readonly iterations: number;
+  readonly concurrency: number;
+  readonly delayMs: number;
+}
+
+interface BatchParts {
+  readonly numbers: BatchNumbers;
+  /** One replay; rejects only for errors that every repetition would repeat. */
+  readonly replay: (iteration: number, signal: AbortSignal) => Promise<ReplayResult>;
+  readonly write: (results: readonly ReplayResult[]) => void;
+  readonly clock: Clock;
+}
+
+/** A running batch: numbered replays, a limited number at a time, until all are done or the batch is cancelled. */
+class Batch {
+  readonly #parts: BatchParts;
+  readonly #ended = new AbortController();
+  readonly #points: BatchPoint[] = [];
+  #waiting: ReplayResult[] = [];
+  #writtenMs: number;
+  #next = 1;
+  #endedAs: BatchState | undefined;
+  #isClosed = false;
+
+  constructor(parts: BatchParts) {
+    this.#parts = parts;
+    this.#writtenMs = parts.clock.monotonic();
+  }
+
+  get completed(): number {
+    return this.#points.length;
+  }
+
+  summary(): BatchSummary {
+    return summarize(this.#points);
+  }
+
+  /** Resolves with the final state after the last replay; rejects when replays cannot be made at all. */
+  async run(onProgress: (completed: number) => void): Promise<BatchState> {
+    const { concurrency, iterations } = this.#parts.numbers;
+    try {
+      await Promise.all(
+        Array.from({ length: Math.min(concurrency, iterations) }, async () => await this.#work(onProgress)),
+      );
+    } catch (error) {
+      this.#ended.abort();
+      throw error;
+    } finally {
+      this.#write();
+    }
+    return this.#endedAs ?? "done";
+  }
+
+  /** Starts no more replays and aborts those in flight, which leave no result. */
+  end(state: "cancelled" | "interrupted"): void {
+    this.#endedAs ??= state;
+    this.#ended.abort();
+  }
+
+  /** Called before the database closes: buffered results are written, later ones are discarded. */
+  close(): void {
+    this.end("interrupted");
+    this.#write();
+    this.#isClosed = true;
+  }
+
+  async #work(onProgress: (completed: number) => void): Promise<void> {
+    const { replay, numbers } = this.#parts;
+    const { signal } = this.#ended;
+    for (let isFirst = true; this.#next <= numbers.iterations && !signal.aborted; isFirst = false) {
+      const iteration = this.#next;
+      this.#next += 1;
+      if (!isFirst && numbers.delayMs > 0) await this.#pause(numbers.delayMs);
+      if (signal.aborted) return;
+      const result = await replay(iteration, signal);
+      if (signal.aborted) return;
+      this.#take(result);
+      onProgress(this.#points.length);
+    }
+  }
+
+  #pause(delayMs: number): Promise<void> {
+    const { signal } = this.#ended;
+    return new Promise((resolve) => {
+      const done = (): void => {
+        stop();
+        signal.removeEventListener("abort", done);
+        resolve();
+      };
+      const stop = this.#parts.clock.after(delayMs, done);
+      signal.addEventListener("abort", done, { once: true });
+    });
+  }
+
+  #take(result: ReplayResult): void {
+    this.#points.push(pointOf(result));
+    this.#waiting.push(withoutBodies(result));
+    const nowMs = this.#parts.clock.monotonic();
+    if (this.#waiting.length >= MAX_REPLAYS_PER_WRITE || nowMs - this.#writtenMs >= WRITE_EVERY_MS) this.#write();
+  }
+
+  #write(): void {
+    if (this.#isClosed) return;
+    this.#writtenMs = this.#parts.clock.monotonic();
+    if (this.#waiting.length === 0) return;
+    const results = this.#waiting;
+    this.#waiting = [];
+    this.#parts.write(results);
+  }
 }

@@ -3,13 +3,17 @@ import type { Handlers } from "@headworks/contract-kit";
 import { notFound } from "#api/api-error.ts";
 import type { Slice, SliceHost } from "#slice.ts";
 import { type Batches, createBatches } from "./batches.ts";
-import { checkDiffOptions, diffOf, diffWithOriginal, originalOf, sideOf } from "./diff.ts";
+import { checkDiffOptions, diffOf, diffOfSessions, diffWithOriginal, originalOf, sideOf } from "./diff.ts";
 import { createHistoryStore, type HistoryStore } from "./replay-history.ts";
-import { decoded, withoutBodies } from "./replay-result.ts";
-import { createReplays, type Replays } from "./replays.ts";
-import { counted, portableRequests, type SavedNames, savedOperations } from "./saved-handlers.ts";
-import { createSavedRequestsStore, type SavedRequestsStore } from "./saved-requests.ts";
-import { diffOfSessions } from "./session-diff.ts";
+import { createReplays, decoded, type Replays, withoutBodies } from "./replays.ts";
+import {
+  counted,
+  createSavedRequestsStore,
+  portableRequests,
+  type SavedNames,
+  savedOperations,
+  type SavedRequestsStore,
+} from "./saved-handlers.ts";
 
 const DEFAULT_LIMIT = 100;
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as fc from "fast-check";
-import { pairRequests } from "./session-diff.ts";
+import { pairRequests } from "./diff.ts";
 
 const NONE = (): boolean => false;
 

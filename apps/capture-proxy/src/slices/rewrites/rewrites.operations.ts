@@ -10,8 +10,7 @@ import type {
 import type { Handlers } from "@headworks/contract-kit";
 import { parseRuleCondition } from "@headworks/match-condition";
 import { ApiError, notFound, validationError } from "#api/api-error.ts";
-import type { HitCounter } from "#rules/hit-counter.ts";
-import type { RuleTable } from "#rules/rule-table.ts";
+import type { HitCounter, RuleTable } from "#rules/rule-table.ts";
 import type { Clock } from "#slice.ts";
 import type { CaptureStore } from "#storage/capture-store.ts";
 import { dryRun } from "./dry-run.ts";

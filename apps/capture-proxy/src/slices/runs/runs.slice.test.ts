@@ -1,17 +1,14 @@
 import assert from "node:assert/strict";
-import type { CaptureSession, Run } from "@headworks/capture-contract";
 import { test } from "node:test";
+import type { CaptureSession, Run } from "@headworks/capture-contract";
 import { temporaryDirectory } from "@headworks/testkit";
-import type { StoreLimits } from "#storage/capture-store.ts";
-import { openRig } from "#storage/store-rig.ts";
-import type { StoreRig } from "#storage/store-rig.ts";
-import { sampleExchange } from "#storage/read/sample-exchange.ts";
 import type { ExchangeView } from "#exchange/exchange.ts";
 import type { SessionProxy } from "#slice.ts";
-import { startApi } from "../../../test/api-rig.ts";
-import type { ApiRig } from "../../../test/api-rig.ts";
-import { MAX_RUNS } from "./running-programs.ts";
-import { createRunsSlice } from "./runs.slice.ts";
+import type { StoreLimits } from "#storage/capture-store.ts";
+import { sampleExchange } from "#storage/read/sample-exchange.ts";
+import { openRig, type StoreRig } from "#storage/store-rig.ts";
+import { type ApiRig, startApi } from "../../../test/api-rig.ts";
+import { createRunsSlice, MAX_RUNS } from "./runs.slice.ts";
 
 /** A proxy whose client count the test sets. */
 class Placeholder implements SessionProxy {

@@ -2,8 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import fc from "fast-check";
-import { ResponseDecoder, DECODABLE } from "./response-decoder.ts";
-import type { DecodableCoding } from "./response-decoder.ts";
+import { DECODABLE, type DecodableCoding, ResponseDecoder } from "./stream-watch.ts";
 
 const encoders: readonly [coding: DecodableCoding, encode: (bytes: Buffer) => Buffer][] = [
   ["gzip", gzipSync],

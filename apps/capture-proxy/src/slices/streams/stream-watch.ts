@@ -1,9 +1,17 @@
-import { type EventBlock, EventReader, type JsonItem, JsonStreamReader } from "@headworks/event-stream";
+import type { Transform } from "node:stream";
+import { createBrotliDecompress, createGunzip, createInflate, createInflateRaw, createZstdDecompress } from "node:zlib";
+import {
+  type EventBlock,
+  EventReader,
+  type JsonItem,
+  type JsonStreamForm,
+  JsonStreamReader,
+} from "@headworks/event-stream";
+import { parseContentEncoding } from "@headworks/http-fields/content-coding";
+import { fieldValue, fieldValues, type RawFields } from "@headworks/http1";
 import type { BodyWatcher } from "#exchange/body.ts";
 import type { ExchangeView } from "#exchange/exchange.ts";
 import type { FrameRecord, StreamRecorder } from "#storage/streams/stream-store.ts";
-import { ResponseDecoder } from "./response-decoder.ts";
-import { contentCoding, streamForm, type StreamForm } from "./stream-form.ts";
 
 /** Attributes are shown in lists; longer values are cut. */
 const ATTRIBUTE_CHARACTERS = 1000;
@@ -11,7 +19,7 @@ const ATTRIBUTE_CHARACTERS = 1000;
 /** Maximum of undecoded bytes; zlib's threads are far faster than origins over any length of time. */
 const MAX_WAITING_BYTES = 16_777_216;
 
-export interface StreamWatchOptions {
+interface StreamWatchOptions {
   readonly recorder: StreamRecorder;
   readonly exchange: ExchangeView;
   readonly maxFrameBytes: number;
@@ -236,4 +244,149 @@ function withAttributes(attributes: Record<string, string>): Pick<FrameRecord, "
 
 function shortened(text: string): string {
   return text.length <= ATTRIBUTE_CHARACTERS ? text : `${text.slice(0, ATTRIBUTE_CHARACTERS)}…`;
+}
+
+/** How a response body is split into frames. */
+type StreamForm = { readonly kind: "sse" } | { readonly kind: "json"; readonly form: JsonStreamForm };
+
+const SSE: StreamForm = { kind: "sse" };
+const LINES: StreamForm = { kind: "json", form: "lines" };
+const CONCATENATED: StreamForm = { kind: "json", form: "concatenated" };
+const SEQUENCE: StreamForm = { kind: "json", form: "sequence" };
+const ARRAY: StreamForm = { kind: "json", form: "array" };
+
+const FORMS: ReadonlyMap<string, StreamForm> = new Map<string, StreamForm>([
+  ["text/event-stream", SSE],
+  ["application/x-ndjson", LINES],
+  ["application/ndjson", LINES],
+  ["application/jsonl", LINES],
+  ["application/x-jsonl", LINES],
+  ["application/jsonlines", LINES],
+  ["application/x-jsonlines", LINES],
+  ["application/json-lines", LINES],
+  ["application/stream+json", CONCATENATED],
+  ["application/x-json-stream", CONCATENATED],
+  ["application/json-seq", SEQUENCE],
+  ["application/geo+json-seq", SEQUENCE],
+]);
+
+/** Google's models respond with one array that grows by an element at a time. */
+const STREAMED_ARRAY = ":streamGenerateContent";
+
+/** The stream form of a response; undefined for responses that are no stream or cannot be decoded. */
+export function streamForm({ request, response }: Pick<ExchangeView, "request" | "response">): StreamForm | undefined {
+  if (response === undefined) return undefined;
+  const type = fieldValue(response.fields, "content-type");
+  if (type === undefined) return undefined;
+  const form = formOf(type, request.path);
+  if (form === undefined || !bringsBody(request.method, response.status)) return undefined;
+  return contentCoding(response.fields) === "unknown" ? undefined : form;
+}
+
+/** The body's content coding; `unknown` for unsupported and for multiple codings. */
+function contentCoding(fields: Readonly<RawFields>): DecodableCoding | "none" | "unknown" {
+  const [coding, ...more] = parseContentEncoding(fieldValues(fields, "content-encoding"));
+  if (coding === undefined) return "none";
+  return (more.length === 0 ? DECODABLE.find((known) => known === coding) : undefined) ?? "unknown";
+}
+
+function formOf(contentType: string, path: string): StreamForm | undefined {
+  const semicolon = contentType.indexOf(";");
+  const type = (semicolon === -1 ? contentType : contentType.slice(0, semicolon)).trim().toLowerCase();
+  if (type === "application/json") return path.includes(STREAMED_ARRAY) ? ARRAY : undefined;
+  return FORMS.get(type);
+}
+
+function bringsBody(method: string, status: number): boolean {
+  return method !== "HEAD" && status >= 200 && status !== 204 && status !== 304;
+}
+
+/** Content codings that can be decoded incrementally. */
+export const DECODABLE = ["gzip", "x-gzip", "deflate", "br", "zstd"] as const;
+export type DecodableCoding = (typeof DECODABLE)[number];
+
+/** Why decoding stopped: the input ended too early, is not of its coding, or looks like a decompression bomb. */
+type DecoderStop = "truncated" | "damaged" | "grows too much";
+
+/** Thresholds above which input counts as a decompression bomb. */
+const SUSPECT_BYTES = 33_554_432;
+const SUSPECT_GROWTH = 250;
+
+/**
+ * Decodes one content coding of an endless stream on zlib's threads. Output is delivered in small parts as it is made,
+ * so memory stays flat at any growth.
+ */
+export class ResponseDecoder {
+  readonly #coding: DecodableCoding;
+  readonly #onBytes: (bytes: Buffer) => void;
+  #stream: Transform | undefined;
+  #closed: Promise<void> = Promise.resolve();
+  #stop: DecoderStop | undefined;
+  #codedBytes = 0;
+  #decodedBytes = 0;
+
+  constructor(coding: DecodableCoding, onBytes: (bytes: Buffer) => void) {
+    this.#coding = coding;
+    this.#onBytes = onBytes;
+  }
+
+  /** Resolves when the piece was consumed and its output delivered. After a stop, input is discarded. */
+  async write(piece: Buffer): Promise<void> {
+    if (this.#stop !== undefined || piece.length === 0) return;
+    this.#codedBytes += piece.length;
+    const stream = (this.#stream ??= this.#open(piece[0] ?? 0));
+    const consumed = Promise.withResolvers<undefined>();
+    stream.write(piece, () => consumed.resolve(undefined));
+    await Promise.race([consumed.promise, this.#closed]);
+  }
+
+  /** Resolves when everything was delivered. Never rejects. */
+  async end(): Promise<DecoderStop | undefined> {
+    this.#stream?.end();
+    await this.#closed;
+    return this.#stop;
+  }
+
+  #open(firstOctet: number): Transform {
+    const stream = decompress(this.#coding, firstOctet);
+    const closed = Promise.withResolvers<undefined>();
+    this.#closed = closed.promise.then(() => undefined);
+    stream.on("data", (bytes: Buffer) => this.#take(bytes, stream));
+    stream.on("error", (error) => {
+      this.#stop ??= isShort(error) ? "truncated" : "damaged";
+    });
+    stream.on("close", () => closed.resolve(undefined));
+    return stream;
+  }
+
+  #take(bytes: Buffer, stream: Transform): void {
+    if (this.#stop !== undefined) return;
+    this.#decodedBytes += bytes.length;
+    if (this.#decodedBytes > SUSPECT_BYTES && this.#decodedBytes > SUSPECT_GROWTH * this.#codedBytes) {
+      this.#stop = "grows too much";
+      stream.destroy();
+      return;
+    }
+    this.#onBytes(bytes);
+  }
+}
+
+function decompress(coding: DecodableCoding, firstOctet: number): Transform {
+  switch (coding) {
+    case "gzip":
+    case "x-gzip":
+      return createGunzip();
+    case "deflate":
+      // RFC 1950 requires zlib's header; some servers omit it.
+      return (firstOctet & 0x0f) === 8 ? createInflate() : createInflateRaw();
+    case "br":
+      return createBrotliDecompress();
+    case "zstd":
+      return createZstdDecompress();
+  }
+}
+
+/** Brotli reports truncated input by its message only. */
+function isShort(error: Error): boolean {
+  return ("code" in error && error.code === "Z_BUF_ERROR") || error.message === "unexpected end of file";
 }

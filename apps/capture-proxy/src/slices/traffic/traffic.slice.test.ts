@@ -3,12 +3,13 @@ import { Readable } from "node:stream";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 import type { MatchPreview, TrafficEntry, TrafficEvent, TrafficSnapshot } from "@headworks/capture-contract";
-import { temporaryDirectory } from "@headworks/testkit";
+import { FakeClock, oldSpaceGrowthBytes, temporaryDirectory } from "@headworks/testkit";
+import type { ExchangeView } from "#exchange/exchange.ts";
 import { sampleExchange } from "#storage/read/sample-exchange.ts";
 import { openRig, type StoreRig } from "#storage/store-rig.ts";
 import { type ApiRig, startApi } from "../../../test/api-rig.ts";
 import { beginSession, testsSharing } from "../../../test/shared-rig.ts";
-import { createTrafficSlice, parseRange } from "./traffic.slice.ts";
+import { createTrafficSlice, parseRange, TrafficObserver } from "./traffic.slice.ts";
 
 interface Rig {
   readonly api: ApiRig;
@@ -550,4 +551,28 @@ test("ranges are parsed as RFC 9110 defines them; unreadable ones mean the whole
   for (const [field, totalBytes, expected] of cases) {
     assert.deepEqual(parseRange(field, totalBytes), expected, String(field));
   }
+});
+
+test("finished exchanges are not promoted to the old generation", () => {
+  const recorded: number[] = [];
+  let lastSeq = 0;
+  const store = { nextSeq: () => (lastSeq += 1), record: (seq: number) => void (recorded[0] = seq) };
+  const host = { clock: new FakeClock(), events: { hasListeners: false }, store };
+  const observer = new TrafficObserver(host as unknown as ConstructorParameters<typeof TrafficObserver>[0]);
+  const running: ExchangeView[] = [];
+  const exchanges = 200;
+  let number = 0;
+  const growth = oldSpaceGrowthBytes(50, () => {
+    for (let count = 0; count < exchanges; count += 1) {
+      number += 1;
+      const exchange = { id: `exchange-${number}`, isRecorded: true, head: Array.from({ length: 250 }, () => count) };
+      observer.onStarted(exchange as unknown as ExchangeView);
+      running.push(exchange as unknown as ExchangeView);
+      const ending = running.length > 64 ? running.shift() : undefined;
+      if (ending !== undefined) observer.onFinished(ending);
+    }
+  });
+  assert.equal(recorded[0], lastSeq - running.length);
+  // An exchange of this test has over 2,000 bytes; its id and number may be kept.
+  assert.ok(growth / (50 * exchanges) < 400, `${growth / (50 * exchanges)} bytes of each exchange are kept`);
 });

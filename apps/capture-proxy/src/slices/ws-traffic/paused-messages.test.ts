@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { MessageVerdict } from "#exchange/messages.ts";
-import { PausedMessages } from "./paused-messages.ts";
+import { PausedMessages } from "./ws-traffic.interceptor.ts";
 
 const RULE = { id: "rule", name: "Look" };
 const message = (text: string) => ({ direction: "send", opcode: 1, payload: Buffer.from(text) }) as const;

@@ -1,4 +1,9 @@
+import { randomUUID } from "node:crypto";
+import type { WsPaused, WsRuleAction, WsRuleMatch } from "@headworks/capture-contract";
+import { compileHostPatterns } from "@headworks/host-patterns";
 import { fieldValue } from "@headworks/http1";
+import { compilePattern, type LinearPattern, readReplacement } from "@headworks/linear-pattern";
+import { asksReadable, READABLE } from "@headworks/query-language";
 import { opcodeName, OPCODES, readClose } from "@headworks/websocket";
 import { exchangeUrl, type ExchangeView } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
@@ -12,8 +17,8 @@ import type {
 } from "#exchange/messages.ts";
 import type { Interceptor } from "#exchange/phases.ts";
 import type { StreamRecorder, StreamStore } from "#storage/streams/stream-store.ts";
-import type { PausedMessages } from "./paused-messages.ts";
-import type { CompiledWsRule } from "./ws-traffic.compile.ts";
+import { shownPayload } from "./shown-message.ts";
+import type { StoredWsRule } from "./ws-rule.ts";
 
 /** The code of a connection without a close frame (RFC 6455, 7.1.5); never sent. */
 const ABNORMAL_CLOSURE = 1006;
@@ -198,4 +203,153 @@ export interface MessagesParts {
   readonly onHit: (ruleId: string) => void;
   readonly after: (delayMs: number, callback: () => void) => () => void;
   readonly nowMs: () => number;
+}
+
+/** Beyond this number the oldest message continues. */
+const MAX_PAUSED = 100;
+
+interface Waiting {
+  readonly shown: WsPaused;
+  readonly opcode: number;
+  readonly settle: (verdict: MessageVerdict) => void;
+}
+
+/** Messages paused for a manual decision, oldest first. */
+export class PausedMessages {
+  readonly #waiting = new Map<string, Waiting>();
+  readonly #onChange: () => void;
+
+  constructor(onChange: () => void) {
+    this.#onChange = onChange;
+  }
+
+  get size(): number {
+    return this.#waiting.size;
+  }
+
+  list(): WsPaused[] {
+    return Array.from(this.#waiting.values(), ({ shown }) => shown);
+  }
+
+  opcodeOf(id: string): number | undefined {
+    return this.#waiting.get(id)?.opcode;
+  }
+
+  async add(
+    connection: { readonly id: string; readonly url: string },
+    rule: { readonly id: string; readonly name: string },
+    message: TappedMessage,
+    nowMs: number,
+  ): Promise<MessageVerdict> {
+    const [oldest] = this.#waiting.keys();
+    if (oldest !== undefined && this.#waiting.size >= MAX_PAUSED) this.resume(oldest, { kind: "pass" });
+    const id = randomUUID();
+    const { promise, resolve } = Promise.withResolvers<MessageVerdict>();
+    const name = opcodeName(message.opcode) ?? "binary";
+    const shown: WsPaused = {
+      id,
+      connection_id: connection.id,
+      url: connection.url,
+      rule_id: rule.id,
+      rule_name: rule.name,
+      direction: message.direction,
+      message_type: name === "continuation" ? "binary" : name,
+      payload: shownPayload(message.payload, message.payload.length, name),
+      paused_at: new Date(nowMs).toISOString(),
+    };
+    this.#waiting.set(id, { shown, opcode: message.opcode, settle: resolve });
+    this.#onChange();
+    return await promise;
+  }
+
+  /** False when the message is no longer paused. */
+  resume(id: string, verdict: MessageVerdict): boolean {
+    const waiting = this.#waiting.get(id);
+    if (waiting === undefined) return false;
+    this.#waiting.delete(id);
+    waiting.settle(verdict);
+    this.#onChange();
+    return true;
+  }
+
+  /** Drops the paused messages of a closed connection. */
+  forget(connectionId: string): void {
+    for (const [id, { shown }] of this.#waiting) {
+      if (shown.connection_id === connectionId) this.resume(id, { kind: "drop" });
+    }
+  }
+}
+
+/** Maximum length of a replaced message, in UTF-16 units. */
+const MAX_UNITS = 16_777_216;
+
+export interface CompiledWsRule {
+  readonly id: string;
+  readonly name: string;
+  concerns(connection: { readonly host: string; readonly url: string }): boolean;
+  /** Undefined means both. */
+  readonly direction: MessageDirection | undefined;
+  /** `text` is set for text messages. */
+  matches(message: TappedMessage, text: string | undefined): boolean;
+  readonly action: CompiledWsAction;
+}
+
+type CompiledWsAction =
+  /** Undefined when nothing matches or the limits are exceeded. */
+  | { readonly kind: "replace"; readonly replace: (text: string) => string | undefined }
+  | { readonly kind: "drop" }
+  | { readonly kind: "delay"; readonly delayMs: number }
+  | { readonly kind: "pause" };
+
+/** The enabled rules in order of application; a new array with every change. */
+export function compileWsRules(rules: readonly StoredWsRule[]): readonly CompiledWsRule[] {
+  return rules.filter(({ enabled }) => enabled).map((rule) => compileRule(rule));
+}
+
+function compileRule({ id, name, match, action }: StoredWsRule): CompiledWsRule {
+  const hosts = match.host === undefined ? undefined : compileHostPatterns([match.host], "block-list");
+  const url = match.url === undefined ? undefined : compilePattern(match.url);
+  const readsUrl = match.url !== undefined && asksReadable(match.url, true);
+  const text = match.text === undefined ? undefined : compilePattern(match.text);
+  const opcode = match.message_type === undefined ? undefined : OPCODES[match.message_type];
+  const needsText = text !== undefined || action.type === "replace";
+  return {
+    id,
+    name,
+    concerns: (connection) =>
+      (hosts === undefined || hosts.find(connection.host) !== undefined) &&
+      (url === undefined || url.test(connection.url) || (readsUrl && url.test(READABLE.url(connection.url)))),
+    direction: match.direction,
+    matches: (message, content) => {
+      if (match.direction !== undefined && message.direction !== match.direction) return false;
+      if (opcode !== undefined && message.opcode !== opcode) return false;
+      if (needsText && content === undefined) return false;
+      return text === undefined || (content !== undefined && text.test(content));
+    },
+    action: compileAction(action, match),
+  };
+}
+
+function compileAction(action: WsRuleAction, match: WsRuleMatch): CompiledWsAction {
+  switch (action.type) {
+    case "replace":
+      return { kind: "replace", replace: replacer(action.find ?? match.text, action.replacement) };
+    case "drop":
+      return { kind: "drop" };
+    case "delay":
+      return { kind: "delay", delayMs: action.delay_ms };
+    case "pause":
+      return { kind: "pause" };
+  }
+}
+
+function replacer(find: string | undefined, replacement: string): (text: string) => string | undefined {
+  if (find === undefined) return () => replacement;
+  const pattern: LinearPattern = compilePattern(find);
+  const read = readReplacement(replacement, pattern);
+  if (!read.ok) return () => undefined;
+  return (text) => {
+    const replaced = pattern.replaceAll(text, read.replacement, MAX_UNITS);
+    return replaced === "gave-up" || replaced.count === 0 ? undefined : replaced.text;
+  };
 }

@@ -3,14 +3,12 @@ import type { NewWsRule, WsPayload, WsRuleUpdate, wsTrafficOperations } from "@h
 import type { Handlers } from "@headworks/contract-kit";
 import { isSendableCloseCode, OPCODES } from "@headworks/websocket";
 import { ApiError, notFound, validationError } from "#api/api-error.ts";
-import type { HitCounter } from "#rules/hit-counter.ts";
-import type { RuleTable } from "#rules/rule-table.ts";
+import type { HitCounter, RuleTable } from "#rules/rule-table.ts";
 import type { Clock, SliceHost } from "#slice.ts";
 import type { StoredFrame, StreamRow, StreamStore } from "#storage/streams/stream-store.ts";
-import type { PausedMessages } from "./paused-messages.ts";
 import { shownConnection, shownMessage, shownPayload } from "./shown-message.ts";
 import { newWsRule, showWsRule, type StoredWsRule, updatedWsRule, wsRuleIssues } from "./ws-rule.ts";
-import type { WsTrafficInterceptor } from "./ws-traffic.interceptor.ts";
+import type { PausedMessages, WsTrafficInterceptor } from "./ws-traffic.interceptor.ts";
 
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/u;
 

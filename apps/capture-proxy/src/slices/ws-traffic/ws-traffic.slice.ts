@@ -6,14 +6,11 @@ import {
   type wsTrafficOperations,
 } from "@headworks/capture-contract";
 import { portableList } from "#portable/portable-list.ts";
-import { createHitCounter } from "#rules/hit-counter.ts";
-import { RuleTable } from "#rules/rule-table.ts";
+import { createHitCounter, RuleTable } from "#rules/rule-table.ts";
 import type { Slice, SliceHost } from "#slice.ts";
 import type { Database } from "#storage/database.ts";
-import { PausedMessages } from "./paused-messages.ts";
 import { readWsRule, showWsRule, type StoredWsRule, wsRuleIssues } from "./ws-rule.ts";
-import { compileWsRules } from "./ws-traffic.compile.ts";
-import { WsTrafficInterceptor } from "./ws-traffic.interceptor.ts";
+import { compileWsRules, PausedMessages, WsTrafficInterceptor } from "./ws-traffic.interceptor.ts";
 import { createWsTrafficOperations } from "./ws-traffic.operations.ts";
 
 /** Messages of WebSocket connections: recording, rules and manual control. */
