@@ -52,8 +52,9 @@ function filesOf({ logs }: Pick<SliceHost, "logs">): NonNullable<SliceHost["logs
 
 async function rotate(host: Pick<SliceHost, "logs">): Promise<string> {
   const rotation = filesOf(host).rotate();
-  if (rotation === undefined)
+  if (rotation === undefined) {
     throw new ApiError("CONFLICT", "The log is not written to a file; enable file logging first");
+  }
   try {
     return await rotation;
   } catch (error) {

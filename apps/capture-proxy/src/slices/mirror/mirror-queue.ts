@@ -91,8 +91,9 @@ export class MirrorQueue {
       this.#waiting.size >= this.#maxJobs ||
       this.#bytes + bytes > this.#maxBytes ||
       (isStored && this.#stored.length >= this.#maxStoredJobs);
-    if (isFull)
+    if (isFull) {
       return this.drop("The queue is full: files are written more slowly than responses arrive", bodies.length);
+    }
     this.#restsWhenIdle = false;
     const number = this.#nextNumber++;
     this.#waiting.set(number, bytes);
