@@ -18,7 +18,7 @@ import { newGauges } from "#exchange/gauges.ts";
 import type { SyntheticResponse } from "#exchange/phases.ts";
 import { Pipeline } from "#exchange/pipeline.ts";
 import type { LogOutput } from "#logging/service-logs.ts";
-import { type DataPlaces, defaultPlaces } from "#settings/data-places.ts";
+import { type DataPaths, defaultDataPaths } from "#settings/data-places.ts";
 import { loadSettings } from "#settings/load-settings.ts";
 import { type SettingsStore, StartupError } from "#settings/settings.ts";
 import { readClientCertificate, readTlsMinVersion } from "#settings/upstream-tls.ts";
@@ -51,7 +51,7 @@ import { type AuthorityStore, AuthorityStoreError, createSlices, openAuthoritySt
 export interface ProxyOptions {
   readonly dataDir: string;
   /** Overrides of locations; by default everything is in the data directory. */
-  readonly places?: DataPlaces;
+  readonly places?: DataPaths;
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Command-line values by flag name, without leading dashes. */
   readonly flags: Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>;
@@ -95,7 +95,7 @@ export async function createProxy(options: ProxyOptions): Promise<RunningProxy> 
   // Files written from here on contain traffic, keys or settings: private to this user.
   process.umask(0o077);
   makeDirectorySync(dataDir);
-  const places = options.places ?? defaultPlaces(dataDir);
+  const places = options.places ?? defaultDataPaths(dataDir);
   const { certificateDirectory, trafficFile } = places;
   const settings = loadSettings({ dataDir, places, environment: options.environment, flags: options.flags, log });
   options.logs?.begin(settings.running.log_config);

@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { pino } from "pino";
 import { systemClock } from "#clock.ts";
 import { openLogOutput } from "#logging/log-output.ts";
-import { defaultPlaces } from "#settings/data-places.ts";
+import { defaultDataPaths } from "#settings/data-places.ts";
 import { startProxyRig } from "./proxy-rig.ts";
 
 interface Schema {
@@ -171,7 +171,7 @@ const RUNS = 4;
 test("no operation answers 500 or 501 to what its schema allows", async () => {
   await using rig = await startProxyRig({}, (dataDir) => {
     const logs = openLogOutput({
-      path: defaultPlaces(dataDir).logFile,
+      path: defaultDataPaths(dataDir).logFile,
       stream: { write: () => 0, flushSync: () => undefined },
       hasColours: false,
       isJson: true,

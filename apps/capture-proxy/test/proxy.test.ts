@@ -11,8 +11,8 @@ import { runProcess, temporaryDirectory, waitUntil } from "@headworks/testkit";
 import { pino } from "pino";
 import { createProxy } from "#proxy.ts";
 import type { RunningProxy } from "#proxy.ts";
-import { defaultPlaces } from "#settings/data-places.ts";
-import type { DataPlaces } from "#settings/data-places.ts";
+import { defaultDataPaths } from "#settings/data-places.ts";
+import type { DataPaths } from "#settings/data-places.ts";
 
 const cleanups: (() => unknown)[] = [];
 after(async () => {
@@ -25,7 +25,7 @@ async function started(
   dataDir: string,
   flags: Record<string, string> = {},
   log = SILENT,
-  places = defaultPlaces(dataDir),
+  places = defaultDataPaths(dataDir),
 ): Promise<RunningProxy> {
   const proxy = await createProxy({
     dataDir,
@@ -198,8 +198,8 @@ test("a start on a full disk is refused with a sentence that names the directory
   if (mounted?.code !== 0) return context.skip("needs the right to mount a tmpfs");
   cleanups.push(async () => await runProcess("umount", ["-l", disk]));
   assert.throws(() => writeFileSync(join(disk, "filler"), Buffer.alloc(2_000_000)), { code: "ENOSPC" });
-  const here = (places: Partial<DataPlaces>) => async (dataDir: string) =>
-    await started(dataDir, {}, SILENT, { ...defaultPlaces(dataDir), ...places });
+  const here = (places: Partial<DataPaths>) => async (dataDir: string) =>
+    await started(dataDir, {}, SILENT, { ...defaultDataPaths(dataDir), ...places });
   const reason = "(?:the disk is full|files cannot be opened or written) \\(";
   for (const [start, refused] of [
     [here({ certificateDirectory: join(disk, "certs") }), join(disk, "certs")],

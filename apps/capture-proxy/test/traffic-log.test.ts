@@ -6,7 +6,7 @@ import { waitUntil } from "@headworks/testkit";
 import { pino } from "pino";
 import { openLogOutput } from "#logging/log-output.ts";
 import { systemClock } from "#clock.ts";
-import { defaultPlaces } from "#settings/data-places.ts";
+import { defaultDataPaths } from "#settings/data-places.ts";
 import { startProxyRig } from "./proxy-rig.ts";
 import type { ProxyRig } from "./proxy-rig.ts";
 
@@ -26,7 +26,7 @@ async function start(debug: object, flags: Record<string, string> = {}): Promise
   const written: string[] = [];
   const rig = await startProxyRig(flags, (dataDir) => {
     const output = openLogOutput({
-      path: defaultPlaces(dataDir).logFile,
+      path: defaultDataPaths(dataDir).logFile,
       stream: { write: (line) => written.push(line), flushSync: () => undefined },
       hasColours: false,
       isJson: true,

@@ -7,7 +7,7 @@ import { type CertificateInfo, certOperations } from "@headworks/capture-contrac
 import { ApiFailure } from "@headworks/contract-kit/client";
 import { makeDirectorySync } from "@headworks/files";
 import { AuthorityError, CertificateAuthority } from "@headworks/tls-authority";
-import { defaultPlaces, fileProblem, resolveCertificateDirectory, resolveDataDir } from "#settings/data-places.ts";
+import { defaultDataPaths, fileProblem, resolveCertificateDirectory, resolveDataDir } from "#settings/data-places.ts";
 import { apiAddress, type ApiAddress, callJson } from "./api-connection.ts";
 import { globalOptions } from "./global-options.ts";
 import { CommandFailure, EXIT, type Invocation, type OfflineAuthority, type Outcome } from "./invocation.ts";
@@ -83,7 +83,7 @@ function directoryOf(invocation: Invocation, options: CaOptions): string {
 function refuseOwnFile(path: string, invocation: Invocation, options: CaOptions): void {
   const dataDir = dataDirOf(invocation, options);
   const authority = authorityPaths(directoryOf(invocation, options));
-  const problem = fileProblem(path, { ...defaultPlaces(dataDir), dataDir }, Object.values(authority));
+  const problem = fileProblem(path, { ...defaultDataPaths(dataDir), dataDir }, Object.values(authority));
   if (problem !== undefined) throw new CommandFailure(EXIT.usage, `${path} ${problem}`);
 }
 

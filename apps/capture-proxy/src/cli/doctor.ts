@@ -19,7 +19,7 @@ import { ApiFailure } from "@headworks/contract-kit/client";
 import { hostPortText, isLoopback } from "@headworks/host-patterns";
 import { AuthorityError, CertificateAuthority } from "@headworks/tls-authority";
 import {
-  type DataPlaces,
+  type DataPaths,
   resolveCertificateDirectory,
   resolveDataDir,
   resolveTrafficFile,
@@ -44,7 +44,7 @@ export interface Finding {
 }
 
 /** The files to check that may be outside the data directory. */
-type ExaminedPlaces = Pick<DataPlaces, "trafficFile" | "certificateDirectory">;
+type ExaminedPlaces = Pick<DataPaths, "trafficFile" | "certificateDirectory">;
 
 /** The input of the checks. */
 interface CheckContext {

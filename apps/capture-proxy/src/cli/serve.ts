@@ -5,11 +5,11 @@ import { exitCodeOf, followSignals } from "@headworks/process-signals";
 import { verbosity, type Verbosity } from "#logging/log-level.ts";
 import { type AuthorityImport, readAuthorityImport } from "#settings/authority-import.ts";
 import {
-  type DataPlaces,
-  type DataPlaceSources,
-  defaultPlaces,
+  type DataPaths,
+  type DataPathSources,
+  defaultDataPaths,
   resolveDataDir,
-  resolveDataPlaces,
+  resolveDataPaths,
 } from "#settings/data-places.ts";
 import { SETTING_FIELDS, SETTING_INPUTS, type SettingInput } from "#settings/setting-inputs.ts";
 import { type Flags, valuesOfFlags } from "#settings/setting-sources.ts";
@@ -25,7 +25,7 @@ const GRACE_MS = 5000;
 export interface StartOptions {
   readonly dataDir: string;
   /** What lies elsewhere; without them all of it is in the data directory. */
-  readonly places?: DataPlaces;
+  readonly places?: DataPaths;
   readonly flags: Flags;
   readonly environment?: Invocation["environment"];
   readonly allowInsecureApi?: boolean;
@@ -50,7 +50,7 @@ export interface StartedProxy {
 
 /** Starts the service in this process. Throws {@link CommandFailure} for failures the user can fix. */
 export async function startProxy(invocation: Invocation, options: StartOptions): Promise<StartedProxy> {
-  const places = options.places ?? defaultPlaces(options.dataDir);
+  const places = options.places ?? defaultDataPaths(options.dataDir);
   const terminal = options.logTarget === "stdout" ? invocation.stdout : invocation.stderr;
   // First, so that it loads what it needs beside the next line.
   const writer = await invocation.parts.startWriter();
@@ -268,10 +268,10 @@ async function serveUntil(
   await proxy.stop(GRACE_MS);
 }
 
-/** As {@link resolveDataPlaces}, with the exit code of a start that cannot be. */
-function placesOf(sources: DataPlaceSources): DataPlaces {
+/** As {@link resolveDataPaths}, with the exit code of a start that cannot be. */
+function placesOf(sources: DataPathSources): DataPaths {
   try {
-    return resolveDataPlaces(sources);
+    return resolveDataPaths(sources);
   } catch (error) {
     throw startFailure(error);
   }

@@ -29,7 +29,7 @@ export type LineStream = Pick<DescriptorLines, "write" | "flushSync">;
 export interface LogOutputOptions {
   /** The file, absolute. */
   readonly path: string;
-  /** Standard output, or standard error where standard output belongs to somebody else. */
+  /** Standard output, or standard error where standard output carries data. */
   readonly stream: LineStream;
   readonly hasColours: boolean;
   /** JSON lines whatever the settings say; for a log that ends before they are known. */
@@ -37,7 +37,7 @@ export interface LogOutputOptions {
   /** False: nothing is ever written to a file. */
   readonly hasFile: boolean;
   readonly clock: LogClock;
-  /** Says a sentence where somebody sees it although the log itself is in trouble. */
+  /** Reports a problem of the log itself outside of the log. */
   readonly complain: (sentence: string) => void;
 }
 
@@ -267,7 +267,7 @@ const NAMES: readonly (readonly [number, string, Style])[] = [
 ];
 
 /**
- * The record for people: time, level, message, and facts as `name=value`. Headers, bodies and the places of an error follow
+ * The record for people: time, level, message, and facts as `name=value`. Headers, bodies and the stack frames of an error follow
  * on lines of their own, each behind four spaces; no value can begin a line otherwise.
  */
 export function textLines(record: LogRecord, hasColours: boolean): string {
@@ -297,8 +297,8 @@ function factText(value: unknown): string {
 }
 
 /**
- * The message is one line, whatever is in it; behind it come the places. Only what follows the message is taken for
- * places: a message may hold lines that look like them.
+ * The message is one line, whatever it contains; the stack frames follow. Only text after the message is read as frames:
+ * a message may contain lines that look like them.
  */
 function errorLines(error: unknown): string[] {
   if (typeof error !== "object" || error === null) return [];
@@ -309,12 +309,12 @@ function errorLines(error: unknown): string[] {
     code?: unknown;
   };
   const text = `${typeof type === "string" ? type : "Error"}: ${typeof message === "string" ? message : ""}`;
-  const told = typeof code === "string" ? `${text} (${code})` : text;
-  if (typeof stack !== "string" || typeof message !== "string") return [told];
+  const summary = typeof code === "string" ? `${text} (${code})` : text;
+  if (typeof stack !== "string" || typeof message !== "string") return [summary];
   const end = stack.indexOf(message);
   const rest = end === -1 ? "" : stack.slice(end + message.length);
-  const places = rest.split("\n").filter((place) => /^ {4}at /.test(place));
-  return [told, ...places.slice(0, 50)];
+  const frames = rest.split("\n").filter((line) => /^ {4}at /.test(line));
+  return [summary, ...frames.slice(0, 50)];
 }
 
 function headerLines(headers: unknown): string[] {

@@ -15,7 +15,7 @@ export interface ServiceLogs {
   tail(limit: number, cursor: string | undefined): Promise<LogTail | undefined>;
   /** Takes over what holds at once; opens or closes the file. */
   configure(settings: Settings["log_config"]): void;
-  /** True while so much waits for the disk that whoever can wait should. */
+  /** True while so much waits for the disk that writers which can wait should. */
   readonly isBehind: boolean;
   /** Resolves when what was logged so far is on the disk, or cannot be written. */
   settled(): Promise<void>;

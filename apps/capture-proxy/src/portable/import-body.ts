@@ -60,7 +60,7 @@ export async function readImport(
 /** A JSON object of unknown members. */
 type JsonObject = Readonly<Record<string, unknown>>;
 
-/** The value as an object. Throws 400 naming the place. */
+/** The value as an object. Throws 400 with its path. */
 export function objectAt(value: unknown, path: string): JsonObject {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     throw validationError([{ path, message: "must be an object" }]);
@@ -98,7 +98,7 @@ async function readJsonUpload(pieces: AsyncIterable<Uint8Array>, limitBytes: num
 }
 
 /**
- * Parses JSON from outside, numbers with their digits; `what` begins the sentence of the refusal, and `at` the place of a text with half of a surrogate
+ * Parses JSON from outside, numbers with their digits; `what` begins the sentence of the refusal, and `at` the path of a text with half of a surrogate
  * pair, which is refused, too.
  */
 function parseJsonText(text: string, what: string, at: string): unknown {

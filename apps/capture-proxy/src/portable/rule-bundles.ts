@@ -26,7 +26,7 @@ export interface RuleBundles {
 const META: ReadonlySet<string> = new Set(["version", "exported_at", "versions"]);
 const MAX_ISSUES = 50;
 
-/** `parts` is asked at each call, because slices are made after it. */
+/** `parts` is called each time, because slices are created later. */
 export function createRuleBundles(
   host: Pick<SliceHost, "database" | "clock" | "log">,
   parts: () => readonly PortableRules[],
@@ -89,7 +89,7 @@ function issuesError(issues: readonly ErrorDetail[], at: string): ApiError {
   return validationError(issues.map(({ path, message }) => ({ path: at + path, message })));
 }
 
-/** The sections of a bundle in the order in which slices are asked, each with its version. */
+/** The sections of a bundle in the order of the slices, each with its version. */
 function sectionsOf(input: unknown, at: string, parts: readonly PortableRules[]): Section[] {
   const bundle = objectAt(input, at);
   checkVersion(bundle["version"], BUNDLE_VERSION, `${at}/version`, "the bundle");

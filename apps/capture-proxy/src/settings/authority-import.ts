@@ -10,7 +10,7 @@ export interface AuthorityImport {
 
 /**
  * The CA to use instead of our own: `--ca-cert-file` and `--ca-key-file`, or `WEIR_CA_CERT_FILE` and
- * `WEIR_CA_KEY_FILE` (also as `SERVICE_…`). These are no settings, because whoever may change settings over the API must
+ * `WEIR_CA_KEY_FILE` (also as `SERVICE_…`). These are no settings, because a user who may change settings over the API must
  * not choose files of this machine to be read. Throws {@link StartupError} when one of the two is missing.
  */
 export function readAuthorityImport(sources: {

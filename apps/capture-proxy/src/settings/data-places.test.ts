@@ -6,19 +6,19 @@ import { test } from "node:test";
 import { temporaryDirectory } from "@headworks/testkit";
 import {
   type DataDirSources,
-  defaultPlaces,
+  defaultDataPaths,
   fileProblem,
   outputProblem,
   resolveCertificateDirectory,
   resolveDataDir,
-  resolveDataPlaces,
+  resolveDataPaths,
   resolveTrafficFile,
   snapshotProblem,
 } from "./data-places.ts";
 import { StartupError } from "./settings.ts";
 
 const dataDir = join(tmpdir(), "no-such-weir");
-const own = defaultPlaces(dataDir);
+const own = defaultDataPaths(dataDir);
 /** A file, which no directory is. */
 const file = process.execPath;
 
@@ -45,7 +45,7 @@ for (const { flag, option, variable, place, wrong } of PLACES) {
   ] as const) {
     test(`with ${what} said for ${option}, the place is ${expected}, and the others stay`, () => {
       const flags = value === undefined ? {} : { [flag]: value };
-      assert.deepEqual(resolveDataPlaces({ flags, environment, dataDir }), { ...own, [place]: expected });
+      assert.deepEqual(resolveDataPaths({ flags, environment, dataDir }), { ...own, [place]: expected });
     });
   }
 
@@ -54,11 +54,11 @@ for (const { flag, option, variable, place, wrong } of PLACES) {
       const refused = (error: unknown): boolean =>
         error instanceof StartupError && error.message.startsWith(`${option} must name a `);
       const flags = { [flag]: path };
-      assert.throws(() => resolveDataPlaces({ flags, environment: {}, dataDir }), refused, JSON.stringify(path));
+      assert.throws(() => resolveDataPaths({ flags, environment: {}, dataDir }), refused, JSON.stringify(path));
     }
     const environment = { [`WEIR_${variable}`]: wrong.at(-1) };
     assert.throws(
-      () => resolveDataPlaces({ flags: {}, environment, dataDir }),
+      () => resolveDataPaths({ flags: {}, environment, dataDir }),
       (error: unknown) => error instanceof StartupError && error.message.startsWith(`WEIR_${variable} must`),
     );
   });
@@ -66,7 +66,7 @@ for (const { flag, option, variable, place, wrong } of PLACES) {
 
 test("a wrong place of the log does not matter to who asks for the traffic or the CA", () => {
   const sources = { flags: {}, environment: { WEIR_LOG_PATH: tmpdir() }, dataDir };
-  assert.throws(() => resolveDataPlaces(sources), StartupError);
+  assert.throws(() => resolveDataPaths(sources), StartupError);
   assert.equal(resolveTrafficFile(sources), own.trafficFile);
   assert.equal(resolveCertificateDirectory(sources), own.certificateDirectory);
 });
@@ -104,7 +104,7 @@ test("files named after traffic lie neither in nor around what Weir keeps in its
   symlinkSync(dataDir, directory.file("link"));
   symlinkSync("data/later", directory.file("coming"));
   symlinkSync("data/backups", directory.file("dangling"));
-  const own = { ...defaultPlaces(dataDir), dataDir };
+  const own = { ...defaultDataPaths(dataDir), dataDir };
   const refused = ["data", "data/", "data/x/..", ".", "..", "link", "link/certs", "dangling", "dangling/x"];
   const inside = ["certs", "certs/x", "bodies", "bodies/x", "decoded", "backups", "logs", "config.json", "traffic.db"];
   const files = ["traffic.db-bodies/x", "traffic.db.index", "traffic.db.lock", "weir.db-wal", "saved-rules.json/x"];
@@ -148,7 +148,7 @@ test("snapshots lie wherever they last and are in the way of no file, in the dat
   mkdirSync(at("data/certs"), { recursive: true });
   mkdirSync(at("disk"));
   symlinkSync("data/decoded", at("link"));
-  const own = { ...defaultPlaces(at("data")), dataDir: at("data"), trafficFile: at("disk/shop.db") };
+  const own = { ...defaultDataPaths(at("data")), dataDir: at("data"), trafficFile: at("disk/shop.db") };
   const refused = [
     "data/decoded",
     "data/bodies/x",
@@ -171,7 +171,7 @@ test("a file that is asked for is written over none of Weir's own, however it is
   mkdirSync(at("data/certs"), { recursive: true });
   writeFileSync(at("data/certs/key.pem"), "");
   symlinkSync("data/certs/key.pem", at("link"));
-  const own = { ...defaultPlaces(at("data")), dataDir: at("data") };
+  const own = { ...defaultDataPaths(at("data")), dataDir: at("data") };
   for (const name of ["data/certs/key.pem", "link", "data/config.json", "data/traffic.db", "data/logs/weir.log"]) {
     assert.match(fileProblem(at(name), own, [at("data/certs/key.pem")]) ?? "", /^must not be written over /u, name);
   }

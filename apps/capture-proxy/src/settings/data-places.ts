@@ -4,7 +4,7 @@ import { canonicalPath } from "@headworks/files";
 import { StartupError } from "./settings.ts";
 
 /** What a user may keep elsewhere than in the data directory. */
-export interface DataPlaces {
+export interface DataPaths {
   /** The log. */
   readonly logFile: string;
   /** The database of the captured traffic; its bodies lie beside it. */
@@ -13,15 +13,14 @@ export interface DataPlaces {
   readonly certificateDirectory: string;
 }
 
-export interface DataPlaceSources {
+export interface DataPathSources {
   /** Values of the flags. */
   readonly flags: { readonly logPath?: string; readonly dbPath?: string; readonly certPath?: string };
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly dataDir: string;
 }
 
-/** The default locations. */
-export function defaultPlaces(dataDir: string): DataPlaces {
+export function defaultDataPaths(dataDir: string): DataPaths {
   return {
     logFile: join(dataDir, "logs", "weir.log"),
     trafficFile: join(dataDir, "traffic.db"),
@@ -30,27 +29,27 @@ export function defaultPlaces(dataDir: string): DataPlaces {
 }
 
 /**
- * The places of a start: `--log-path`, `--db-path`, `--cert-path`, or `WEIR_LOG_PATH`, `WEIR_DB_PATH`, `WEIR_CERT_PATH`
- * (also as `SERVICE_…`), or in the data directory. They are no settings, because whoever may change settings over the API
- * must not choose files of this machine to be written. Throws {@link StartupError} for what can be no such place.
+ * The paths of a start: `--log-path`, `--db-path`, `--cert-path`, or `WEIR_LOG_PATH`, `WEIR_DB_PATH`, `WEIR_CERT_PATH`
+ * (also as `SERVICE_…`), or in the data directory. They are no settings: a user who may change settings over the API
+ * must not choose which files of this machine are written. Throws {@link StartupError} for an unusable path.
  */
-export function resolveDataPlaces(sources: DataPlaceSources): DataPlaces {
+export function resolveDataPaths(sources: DataPathSources): DataPaths {
   const { flags, environment, dataDir } = sources;
   return {
-    logFile: chosen("log", "file", flags.logPath, environment) ?? defaultPlaces(dataDir).logFile,
+    logFile: chosen("log", "file", flags.logPath, environment) ?? defaultDataPaths(dataDir).logFile,
     trafficFile: resolveTrafficFile(sources),
     certificateDirectory: resolveCertificateDirectory(sources),
   };
 }
 
-/** As {@link resolveDataPlaces}, of the captured traffic alone: what is wrong elsewhere does not matter. */
-export function resolveTrafficFile({ flags, environment, dataDir }: DataPlaceSources): string {
-  return chosen("db", "file", flags.dbPath, environment) ?? defaultPlaces(dataDir).trafficFile;
+/** As {@link resolveDataPaths}, but only for the captured traffic; other paths are not checked. */
+export function resolveTrafficFile({ flags, environment, dataDir }: DataPathSources): string {
+  return chosen("db", "file", flags.dbPath, environment) ?? defaultDataPaths(dataDir).trafficFile;
 }
 
-/** As {@link resolveDataPlaces}, of the CA alone: what is wrong elsewhere does not matter. */
-export function resolveCertificateDirectory({ flags, environment, dataDir }: DataPlaceSources): string {
-  return chosen("cert", "directory", flags.certPath, environment) ?? defaultPlaces(dataDir).certificateDirectory;
+/** As {@link resolveDataPaths}, but only for the CA; other paths are not checked. */
+export function resolveCertificateDirectory({ flags, environment, dataDir }: DataPathSources): string {
+  return chosen("cert", "directory", flags.certPath, environment) ?? defaultDataPaths(dataDir).certificateDirectory;
 }
 
 function chosen(
@@ -72,7 +71,7 @@ function chosen(
   return resolve(path);
 }
 
-/** What is not there yet can be made. */
+/** A missing path is usable: it is created at the start. */
 function canBe(kind: "file" | "directory", path: string): boolean {
   const there = statSync(path, { throwIfNoEntry: false });
   if (kind === "directory") return there?.isDirectory() ?? true;
@@ -100,7 +99,7 @@ export interface DataDirSources {
 }
 
 /**
- * Where this user's data lives: the flag, `WEIR_DATA_DIR` (or `SERVICE_DATA_DIR`), or the platform's place for such:
+ * The data directory of this user: the flag, `WEIR_DATA_DIR` (or `SERVICE_DATA_DIR`), or the platform's default:
  * `$XDG_DATA_HOME/weir` or `~/.local/share/weir`, `~/Library/Application Support/weir`, `%LOCALAPPDATA%\weir`.
  */
 export function resolveDataDir(sources: DataDirSources): string {
@@ -119,75 +118,79 @@ export function resolveDataDir(sources: DataDirSources): string {
   return posix.join(xdg !== undefined && isAbsolute(xdg) ? xdg : posix.join(homeDir, ".local", "share"), "weir");
 }
 
-/** Where the files of a Weir lie. */
-export interface OwnPlaces extends DataPlaces {
+/** The paths that Weir itself writes to. */
+export interface OwnPaths extends DataPaths {
   readonly dataDir: string;
 }
 
-/** What is made in the data directory, besides what {@link DataPlaces} names. */
+/** Created in the data directory, besides the {@link DataPaths}. */
 const DIRECTORIES = ["backups", "bodies", "certs", "decoded", "logs"];
 const FILES = ["config.json", "saved-rules.json", "traffic.db", "weir.db", "weir.lock"];
 
-/** Directories of those that are emptied at a start: what others put there would go. */
+/** Emptied at each start, so foreign files there would be deleted. */
 const EMPTIED = ["bodies", "decoded"];
 
 /**
- * Why snapshots must not be written to a directory: it would stand in the place of a file of Weir's, or they would not last.
- * Anywhere else they may lie, the data directory included: their names are none that Weir uses otherwise.
+ * Why snapshots must not be written to a directory: it has the path of a file of Weir, or is emptied at a start. Other
+ * directories are allowed, the data directory included: Weir uses no file names like those of snapshots.
  */
-export function snapshotProblem(directory: string, own: OwnPlaces): string | undefined {
-  const output = reached(directory);
+export function snapshotProblem(directory: string, own: OwnPaths): string | undefined {
+  const output = canonical(directory);
   if (output === undefined) return undefined;
-  const emptied = EMPTIED.map((name) => join(own.dataDir, name)).find((place) =>
-    isWithin(output, reached(place) ?? place),
+  const emptied = EMPTIED.map((name) => join(own.dataDir, name)).find((path) =>
+    isWithin(output, canonical(path) ?? path),
   );
-  const used = emptied ?? fileInTheWay(output, own);
+  const used = emptied ?? ownFileAt(output, own);
   return used === undefined ? undefined : `must not lie in ${used}, which Weir keeps for itself`;
 }
 
 /**
- * Why a file that somebody asks for must not be written to a path: it would be written over one of Weir's own, which are
- * `files` and those of the places.
+ * Why a requested file must not be written to a path: it would overwrite a file of Weir, one of `files` or of the own
+ * paths.
  */
-export function fileProblem(path: string, own: OwnPlaces, files: readonly string[]): string | undefined {
-  const output = reached(path);
+export function fileProblem(path: string, own: OwnPaths, files: readonly string[]): string | undefined {
+  const output = canonical(path);
   if (output === undefined) return undefined;
-  const used = files.find((file) => reached(file) === output) ?? fileInTheWay(output, own);
+  const used = files.find((file) => canonical(file) === output) ?? ownFileAt(output, own);
   return used === undefined ? undefined : `must not be written over ${used}, which Weir keeps for itself`;
 }
 
-function fileInTheWay(output: string, { dataDir, trafficFile, logFile }: OwnPlaces): string | undefined {
-  const trafficPlace = reached(trafficFile) ?? trafficFile;
-  const files = [...FILES.map((name) => join(dataDir, name)), trafficFile, trafficPlace, logFile];
-  return files.find((file) => isBeside(output, join(reached(dirname(file)) ?? dirname(file), basename(file))));
+function ownFileAt(output: string, { dataDir, trafficFile, logFile }: OwnPaths): string | undefined {
+  const trafficTarget = canonical(trafficFile) ?? trafficFile;
+  const files = [...FILES.map((name) => join(dataDir, name)), trafficFile, trafficTarget, logFile];
+  return files.find((file) => isBeside(output, join(canonical(dirname(file)) ?? dirname(file), basename(file))));
 }
 
 /**
- * Why files named after traffic must not be written to a directory: whoever answers a request could replace the CA, the
- * settings or the database. Undefined for a directory that Weir does not use, such as others in the data directory, and for
- * one of which the file system does not say where it leads: nothing can be written there.
+ * Why files named after traffic must not be written to a directory: an origin could replace the CA, the settings or the
+ * database. Undefined for directories that Weir does not use, such as others in the data directory, and for paths that
+ * the file system cannot resolve: nothing can be written there.
  */
-export function outputProblem(directory: string, own: OwnPlaces): string | undefined {
-  const output = reached(directory);
+export function outputProblem(directory: string, own: OwnPaths): string | undefined {
+  const output = canonical(directory);
   if (output === undefined) return undefined;
   const { dataDir, certificateDirectory, trafficFile, logFile } = own;
-  const trafficPlace = reached(trafficFile) ?? trafficFile;
-  const holders = [dataDir, certificateDirectory, ...[trafficFile, trafficPlace, logFile].map((file) => dirname(file))];
-  const held = holders.find((place) => isWithin(reached(place), output));
+  const trafficTarget = canonical(trafficFile) ?? trafficFile;
+  const holders = [
+    dataDir,
+    certificateDirectory,
+    ...[trafficFile, trafficTarget, logFile].map((file) => dirname(file)),
+  ];
+  const held = holders.find((path) => isWithin(canonical(path), output));
   if (held !== undefined) return `must neither be nor contain ${held}, where Weir keeps files of its own`;
-  const isAboveData = isWithin(reached(dataDir), reached(certificateDirectory) ?? certificateDirectory);
+  const isAboveData = isWithin(canonical(dataDir), canonical(certificateDirectory) ?? certificateDirectory);
   const directories = [
     ...DIRECTORIES.map((name) => join(dataDir, name)),
     ...(isAboveData ? [] : [certificateDirectory]),
   ];
-  const files = [...FILES.map((name) => join(dataDir, name)), trafficFile, trafficPlace, logFile];
+  const files = [...FILES.map((name) => join(dataDir, name)), trafficFile, trafficTarget, logFile];
   const used =
-    directories.find((place) => isWithin(output, reached(place) ?? place)) ??
-    files.find((file) => isBeside(output, join(reached(dirname(file)) ?? dirname(file), basename(file))));
+    directories.find((path) => isWithin(output, canonical(path) ?? path)) ??
+    files.find((file) => isBeside(output, join(canonical(dirname(file)) ?? dirname(file), basename(file))));
   return used === undefined ? undefined : `must not lie in ${used}, which Weir keeps for itself`;
 }
 
-function reached(path: string): string | undefined {
+function canonical(path: string): string | undefined {
   try {
     return canonicalPath(path);
   } catch {
@@ -199,7 +202,7 @@ function isWithin(inner: string | undefined, outer: string): boolean {
   return inner === outer || inner?.startsWith(outer.endsWith(sep) ? outer : outer + sep) === true;
 }
 
-/** A file, and what is called after it: `traffic.db-bodies`, `traffic.db.index`. */
-function isBeside(place: string, file: string): boolean {
-  return place === file || [sep, "-", "."].some((mark) => place.startsWith(file + mark));
+/** True for the file and for paths derived from it: `traffic.db-bodies`, `traffic.db.index`. */
+function isBeside(path: string, file: string): boolean {
+  return path === file || [sep, "-", "."].some((mark) => path.startsWith(file + mark));
 }

@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { ConfigField, ConfigPatch, Settings } from "@headworks/capture-contract";
 import { parseAddress } from "@headworks/host-patterns";
 import { ApiError, type ErrorDetail, validationError } from "#api/api-error.ts";
-import { type DataPlaces, defaultPlaces, outputProblem, type OwnPlaces, snapshotProblem } from "./data-places.ts";
+import { type DataPaths, defaultDataPaths, outputProblem, type OwnPaths, snapshotProblem } from "./data-places.ts";
 import {
   environmentName,
   flagName,
@@ -46,7 +46,7 @@ interface SettingsLog {
 export interface LoadOptions {
   readonly dataDir: string;
   /** What lies elsewhere; without them all of it is in the data directory. */
-  readonly places?: DataPlaces | undefined;
+  readonly places?: DataPaths | undefined;
   readonly environment: Environment;
   readonly flags: Flags;
   readonly log: SettingsLog;
@@ -81,8 +81,8 @@ export function loadSettings(options: LoadOptions): SettingsStore {
   if (unknown.length > 0) {
     options.log.warn({ path, keys: unknown }, "config.json has keys that are no settings; they are kept");
   }
-  const { dataDir, places = defaultPlaces(dataDir) } = options;
-  return new FileSettings({ path, log: options.log, places: { ...places, dataDir } }, values, sources);
+  const { dataDir, places = defaultDataPaths(dataDir) } = options;
+  return new FileSettings({ path, log: options.log, paths: { ...places, dataDir } }, values, sources);
 }
 
 function frozen(values: FlatSettings): Settings {
@@ -97,7 +97,7 @@ const DERIVED = new Set(["socks_auth_enabled", "access_control_enabled", "shown_
 interface FileSettingsParts {
   readonly path: string;
   readonly log: SettingsLog;
-  readonly places: OwnPlaces;
+  readonly paths: OwnPaths;
 }
 
 class FileSettings implements SettingsStore {
@@ -105,7 +105,7 @@ class FileSettings implements SettingsStore {
   configured: Settings;
   readonly #path: string;
   readonly #log: SettingsLog;
-  readonly #places: OwnPlaces;
+  readonly #paths: OwnPaths;
   #values: FlatSettings;
   #sources: ReadonlyMap<string, Source>;
   readonly #atStart: FlatSettings;
@@ -114,7 +114,7 @@ class FileSettings implements SettingsStore {
   constructor(parts: FileSettingsParts, values: FlatSettings, sources: ReadonlyMap<string, Source>) {
     this.#path = parts.path;
     this.#log = parts.log;
-    this.#places = parts.places;
+    this.#paths = parts.paths;
     this.#values = values;
     this.#atStart = values;
     this.#sources = sources;
@@ -161,7 +161,7 @@ class FileSettings implements SettingsStore {
   }
 
   outputProblem(directory: string, of: "mirror" | "snapshots" = "mirror"): string | undefined {
-    return (of === "mirror" ? outputProblem : snapshotProblem)(directory, this.#places);
+    return (of === "mirror" ? outputProblem : snapshotProblem)(directory, this.#paths);
   }
 
   /** Of changes alone: a start with a directory that may not be used is a start without a mirror, or without snapshots. */

@@ -103,7 +103,7 @@ function checked(field: string, value: unknown, sentence: (problem: string) => s
   return normal;
 }
 
-/** Whoever names an upstream proxy on the command line and nothing else expects traffic to take it, not to pass it by. */
+/** A user who names only an upstream proxy on the command line expects traffic to use it. */
 function enableUpstream(values: Record<string, unknown>): FlatSettings {
   if (values["upstream_proxy.host"] === undefined || values["upstream_proxy.host"] === "") return values;
   return { "upstream_proxy.enabled": true, ...values };
@@ -151,14 +151,14 @@ function jsonProblem(text: string, error: SyntaxError): string {
 }
 
 /**
- * Replaces the file: whoever reads it, at any moment and after a power cut, finds the old or the new document whole.
+ * Replaces the file atomically: a reader finds the whole old or the whole new document, also after a power cut.
  * Mode 0600, because it holds passwords. A link stays, and what it leads to is replaced.
  */
 export function writeConfigFile(path: string, document: ConfigDocument): void {
-  const place = placeOf(path);
-  const directory = dirname(place);
+  const target = linkTarget(path);
+  const directory = dirname(target);
   makeDirectorySync(directory);
-  const temporary = `${place}.${process.pid}-${randomBytes(4).toString("hex")}.tmp`;
+  const temporary = `${target}.${process.pid}-${randomBytes(4).toString("hex")}.tmp`;
   try {
     const file = openSync(temporary, "wx", 0o600);
     try {
@@ -168,7 +168,7 @@ export function writeConfigFile(path: string, document: ConfigDocument): void {
     } finally {
       closeSync(file);
     }
-    renameSync(temporary, place);
+    renameSync(temporary, target);
   } catch (error) {
     rmSync(temporary, { force: true });
     throw error;
@@ -177,14 +177,14 @@ export function writeConfigFile(path: string, document: ConfigDocument): void {
 }
 
 /** Where a name leads, also where nothing is yet. */
-function placeOf(path: string): string {
+function linkTarget(path: string): string {
   try {
     return realpathSync(path);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
   }
   try {
-    return placeOf(resolve(realpathSync(dirname(path)), readlinkSync(path)));
+    return linkTarget(resolve(realpathSync(dirname(path)), readlinkSync(path)));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
     return path;

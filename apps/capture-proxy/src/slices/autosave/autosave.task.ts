@@ -238,7 +238,7 @@ export class AutoSaveTask {
     const write = async (pieces: AsyncIterable<Uint8Array>) => await writeSnapshot(directory, target, pieces, signal);
     let written: WrittenSnapshot;
     try {
-      written = await this.#told(session, total, chunks, write);
+      written = await this.#withProgress(session, total, chunks, write);
     } catch (error) {
       // A document that is not read to its end would stay open in the reader thread.
       await chunks[Symbol.asyncIterator]().return?.();
@@ -258,7 +258,7 @@ export class AutoSaveTask {
   }
 
   /** Reports the progress of large snapshots; small ones finish too soon. */
-  async #told<T>(
+  async #withProgress<T>(
     session: CaptureSession,
     total: number,
     chunks: AsyncIterable<Uint8Array>,

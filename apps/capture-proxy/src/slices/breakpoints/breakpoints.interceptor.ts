@@ -11,7 +11,7 @@ import type { Content, Exchange } from "#exchange/exchange.ts";
 import { CONTINUE, type Interceptor, type Verdict } from "#exchange/phases.ts";
 import { type BodyTexts, ExchangeSubject } from "#rules/exchange-subject.ts";
 import type { StoredBreakpoint } from "./breakpoint-rule.ts";
-import type { PausedContent, PausedExchanges, PausingRule } from "./paused-exchanges.ts";
+import type { PauseAllSwitch, PausedContent, PausedExchanges, PausingRule } from "./paused-exchanges.ts";
 
 interface CompiledBreakpoint extends PausingRule {
   readonly condition: CompiledCondition;
@@ -53,9 +53,9 @@ export function compileBreakpoints(rules: readonly StoredBreakpoint[]): Breakpoi
 }
 
 interface BreakpointsInterceptorParts {
-  readonly rules: () => BreakpointRules;
-  /** The pseudo-rule that pauses exchanges no rule matches; undefined while pause-all is off. */
-  readonly pauseAll: (side: "request" | "response") => PausingRule | undefined;
+  /** The rules in force; replaced on every change. */
+  readonly active: { readonly rules: BreakpointRules };
+  readonly pauseAll: PauseAllSwitch;
   readonly paused: PausedExchanges;
   /** Bodies larger than this, encoded or decoded, are not held: the message pauses with its head alone. */
   readonly bodyLimitBytes: () => number;
@@ -81,9 +81,9 @@ class BreakpointsInterceptor implements Interceptor {
   }
 
   onRequestHead(exchange: Exchange): Verdict | Promise<Verdict> {
-    const { rules, pauseAll } = this.#parts;
-    const { atRequest, keepsRequestBodies } = rules();
-    if (atRequest.size === 0 && !keepsRequestBodies && pauseAll("request") === undefined) return CONTINUE;
+    const { active, pauseAll } = this.#parts;
+    const { atRequest, keepsRequestBodies } = active.rules;
+    if (atRequest.size === 0 && !keepsRequestBodies && pauseAll.ruleFor("request") === undefined) return CONTINUE;
     if (keepsRequestBodies) return this.#requestWithBody(exchange, atRequest);
     const found = this.#find(exchange, "request", atRequest, { request: NOT_READ, response: undefined });
     if (found === "needs-body") return this.#requestWithBody(exchange, atRequest);
@@ -91,9 +91,9 @@ class BreakpointsInterceptor implements Interceptor {
   }
 
   onResponseHead(exchange: Exchange): Verdict | Promise<Verdict> {
-    const { rules, pauseAll, paused } = this.#parts;
-    const { atResponse } = rules();
-    if (atResponse.size === 0 && pauseAll("response") === undefined) return CONTINUE;
+    const { active, pauseAll, paused } = this.#parts;
+    const { atResponse } = active.rules;
+    if (atResponse.size === 0 && pauseAll.ruleFor("response") === undefined) return CONTINUE;
     // The response was written at a breakpoint, so it needs no second pause.
     if (paused.isAnsweredByHand(exchange)) return CONTINUE;
     const request = this.#requestTexts.get(exchange);
@@ -107,7 +107,7 @@ class BreakpointsInterceptor implements Interceptor {
     const content = await exchange.requestContent(limitBytes);
     if (content.kind === "gone") return CONTINUE;
     const request = await textOfContent(content, exchange.request.fields, limitBytes);
-    if (request !== undefined && this.#parts.rules().keepsRequestBodies) this.#requestTexts.set(exchange, request);
+    if (request !== undefined && this.#parts.active.rules.keepsRequestBodies) this.#requestTexts.set(exchange, request);
     const found = this.#find(exchange, "request", rules, { request, response: undefined });
     return found === undefined || found === "needs-body" ? CONTINUE : await this.#pause(exchange, "request", found);
   }
@@ -135,7 +135,7 @@ class BreakpointsInterceptor implements Interceptor {
       if (decision === "needs-body") return decision;
       if (decision) return rule;
     }
-    return this.#parts.pauseAll(side);
+    return this.#parts.pauseAll.ruleFor(side);
   }
 
   #pause(exchange: Exchange, side: "request" | "response", rule: PausingRule): Promise<Verdict> {

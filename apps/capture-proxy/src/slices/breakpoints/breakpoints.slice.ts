@@ -22,10 +22,10 @@ export function createBreakpointsSlice(host: SliceHost): Slice<typeof breakpoint
     }
     return compiled;
   };
-  let rules = compile();
+  const active = { rules: compile() };
   const notice = coalescedNotice(clock, () => events.changed("breakpoints"));
   const onChange = (): void => {
-    rules = compile();
+    active.rules = compile();
     notice();
   };
   const hits = createHitCounter({
@@ -46,16 +46,13 @@ export function createBreakpointsSlice(host: SliceHost): Slice<typeof breakpoint
     name: "breakpoints",
     operations: createBreakpointsOperations({ store, hits, paused, pauseAll, clock, bodyLimitBytes, onChange }),
     interceptor: createBreakpointsInterceptor({
-      rules: () => rules,
-      pauseAll: (side) => pauseAll.ruleFor(side),
+      active,
+      pauseAll,
       paused,
       bodyLimitBytes,
       onHit: (ruleId) => hits.hit(ruleId),
     }),
-    observer: {
-      name: "breakpoints",
-      onFinished: (exchange) => paused.exchangeEnded(exchange.id),
-    },
+    observer: paused,
     task: { start: (signal) => hits.start(signal) },
     portableRules: portableList<Breakpoint>({
       key: "breakpoints",
@@ -88,17 +85,17 @@ function endNotice({ id, exchange, rule, side }: Paused, reason: PauseEnd, what:
 }
 
 /** Notifies at once; further changes within the interval are coalesced into one notification. */
-function coalescedNotice(clock: Pick<Clock, "monotonic" | "after">, tell: () => void): () => void {
-  let toldMs = Number.NEGATIVE_INFINITY;
+function coalescedNotice(clock: Pick<Clock, "monotonic" | "after">, notify: () => void): () => void {
+  let notifiedMs = Number.NEGATIVE_INFINITY;
   let isArmed = false;
   const now = (): void => {
     isArmed = false;
-    toldMs = clock.monotonic();
-    tell();
+    notifiedMs = clock.monotonic();
+    notify();
   };
   return () => {
     if (isArmed) return;
-    const waitMs = toldMs + QUIET_MS - clock.monotonic();
+    const waitMs = notifiedMs + QUIET_MS - clock.monotonic();
     if (waitMs <= 0) return now();
     isArmed = true;
     clock.after(waitMs, now);

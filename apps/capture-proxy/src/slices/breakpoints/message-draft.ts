@@ -286,11 +286,11 @@ class Draft {
     if (wanted === undefined) throw refused(step, "must be an absolute URL with http:// or https://");
     const isUpgrade = request.scheme === "ws" || request.scheme === "wss";
     const [scheme0, port0] = isUpgrade ? wanted.upgrade : wanted.plain;
-    const place = parseHostPort(authority);
-    if ("issue" in place) throw refused(step, `has a host that is not valid: ${place.issue}`);
+    const hostPort = parseHostPort(authority);
+    if ("issue" in hostPort) throw refused(step, `has a host that is not valid: ${hostPort.issue}`);
     request.scheme = scheme0;
-    request.host = place.host;
-    request.port = place.port ?? port0;
+    request.host = hostPort.host;
+    request.port = hostPort.port ?? port0;
     request.path = targetText(step, target.startsWith("/") ? target : `/${target}`);
   }
 
@@ -333,7 +333,7 @@ class Draft {
     const wanted = new Map(Object.entries(shown).map(([name, value]) => [name.toLowerCase(), { name, value }]));
     const known = new Map(Object.entries(before).map(([name, value]) => [name.toLowerCase(), value]));
     const pairs: [string, string][] = [];
-    const placed = new Set<string>();
+    const written = new Set<string>();
     for (const [name, value] of fieldPairs(this.#before.message.fields)) {
       const lower = name.toLowerCase();
       const now = wanted.get(lower);
@@ -343,10 +343,10 @@ class Draft {
         continue;
       }
       if (now.value === known.get(lower)) pairs.push([now.name, value]);
-      else if (!placed.has(lower)) pairs.push(...separated(now.name, now.value));
-      placed.add(lower);
+      else if (!written.has(lower)) pairs.push(...separated(now.name, now.value));
+      written.add(lower);
     }
-    for (const [lower, { name, value }] of wanted) if (!placed.has(lower)) pairs.push(...separated(name, value));
+    for (const [lower, { name, value }] of wanted) if (!written.has(lower)) pairs.push(...separated(name, value));
     this.#replaceFields(step, pairs);
   }
 

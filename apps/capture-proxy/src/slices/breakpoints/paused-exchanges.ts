@@ -1,6 +1,6 @@
 import type { Breakpoint, PauseAll } from "@headworks/capture-contract";
-import type { Content, Exchange } from "#exchange/exchange.ts";
-import { CONTINUE, type Verdict } from "#exchange/phases.ts";
+import type { Content, Exchange, ExchangeView } from "#exchange/exchange.ts";
+import { CONTINUE, type Observer, type Verdict } from "#exchange/phases.ts";
 import type { Clock } from "#slice.ts";
 
 /** Maximum of paused exchanges. Beyond it the oldest one that is not held continues. */
@@ -40,7 +40,8 @@ interface Waiting extends Paused {
 export type PauseEnd = "timeout" | "too-many" | "ended";
 
 /** Paused exchanges; each blocks its own client only. */
-export class PausedExchanges {
+export class PausedExchanges implements Observer {
+  readonly name = "breakpoints";
   readonly #clock: Clock;
   readonly #newId: () => string;
   readonly #onChange: () => void;
@@ -158,8 +159,8 @@ export class PausedExchanges {
   }
 
   /** The client disconnected or the proxy is stopping. */
-  exchangeEnded(exchangeId: string): void {
-    const waiting = this.#byExchange.get(exchangeId);
+  onFinished({ id }: ExchangeView): void {
+    const waiting = this.#byExchange.get(id);
     if (waiting === undefined) return;
     this.#remove(waiting);
     leaveTrace(waiting, ["ended while paused"]);

@@ -1,5 +1,5 @@
 import { bodyCommand, bodyWord, shellWord } from "./shell-words.ts";
-import { fieldsToTell, hasField, sendsBody, type SnippetRequest, urlOf, valuesOf } from "./snippet-request.ts";
+import { writtenFields, hasField, sendsBody, type SnippetRequest, urlOf, valuesOf } from "./snippet-request.ts";
 
 const SHORT_NAMES: Readonly<Record<string, string>> = { header: "-H" };
 
@@ -53,12 +53,12 @@ export function curlOptions(request: SnippetRequest): { readonly url: string; re
   }
   if (/[[\]{}]/u.test(url)) options.push(["globoff"]);
   if (DOT_SEGMENT.test(url)) options.push(["path-as-is"]);
-  const told = fieldsToTell(request, (name) => isInHttp2 || OWN_NAMES.has(name));
+  const fields = writtenFields(request, (name) => isInHttp2 || OWN_NAMES.has(name));
   // With its own Host suppressed, curl treats a Host of another spelling as an ordinary field.
-  if (told.some(([name]) => !isInHttp2 && name !== "Host" && name.toLowerCase() === "host")) {
+  if (fields.some(([name]) => !isInHttp2 && name !== "Host" && name.toLowerCase() === "host")) {
     options.push(["header", "Host:"]);
   }
-  for (const [name, value] of told) {
+  for (const [name, value] of fields) {
     options.push(["header", value === "" ? `${name};` : `${name}: ${value}`]);
   }
   for (const name of suppressed(request)) options.push(["header", `${name}:`]);

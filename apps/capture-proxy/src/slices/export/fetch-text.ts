@@ -1,4 +1,4 @@
-import { changedFields, fieldsToTell, hasField, shownText, urlOf } from "./snippet-request.ts";
+import { changedFields, writtenFields, hasField, shownText, urlOf } from "./snippet-request.ts";
 import type { SnippetRequest } from "./snippet-request.ts";
 
 /** Names that fetch sets itself or refuses (forbidden by the Fetch standard and by Node). */
@@ -28,9 +28,9 @@ const REFUSED_METHODS: ReadonlySet<string> = new Set(["CONNECT", "TRACE", "TRACK
  */
 export function fetchText(request: SnippetRequest): string {
   const isBodyless = request.method === "GET" || request.method === "HEAD";
-  const told = fieldsToTell(request);
+  const fields = writtenFields(request);
   const writesLength = (request.body.length > 0 && !isBodyless) || ANNOUNCES_NONE.test(request.method);
-  const left = new Set(told.map(([name]) => name.toLowerCase()).filter((name) => REFUSED.has(name)));
+  const left = new Set(fields.map(([name]) => name.toLowerCase()).filter((name) => REFUSED.has(name)));
   if (!writesLength && hasField(request, "content-length")) left.add("content-length");
   const comments = [
     ...(REFUSED_METHODS.has(request.method.toUpperCase()) ? ["fetch refuses this method"] : []),
@@ -42,7 +42,7 @@ export function fetchText(request: SnippetRequest): string {
       : []),
     ...(left.size > 0 ? [`fetch leaves out fields that it refuses: ${[...left].join(", ")}`] : []),
   ];
-  const headers = told
+  const headers = fields
     .filter(([name]) => !REFUSED.has(name.toLowerCase()))
     .map(([name, value]) => `    [${literal(name)}, ${literal(value)}],\n`);
   const members = [

@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import { bodyCommand, bodyWord, changedTarget, shellWord } from "./shell-words.ts";
 import type { TargetChange } from "./shell-words.ts";
-import { changedFields, fieldsToTell, hasField, sendsBody, urlOf, wireBytes } from "./snippet-request.ts";
+import { changedFields, writtenFields, hasField, sendsBody, urlOf, wireBytes } from "./snippet-request.ts";
 import type { Field, SnippetRequest } from "./snippet-request.ts";
 
 const ADDED = ["User-Agent", "Accept", "Accept-Encoding", "Connection"];
@@ -29,21 +29,21 @@ const ANNOUNCES_A_BODY_ONLY = /^(?:GET|HEAD|OPTIONS)$/iu;
  */
 export function httpieText(request: SnippetRequest): string {
   const writesLength = request.body.length > 0 || !ANNOUNCES_A_BODY_ONLY.test(request.method);
-  const told = fieldsToTell(request, (name) => writesLength || name.toLowerCase() !== "content-length");
-  const obstacles = obstaclesOf(request, told);
+  const fields = writtenFields(request, (name) => writesLength || name.toLowerCase() !== "content-length");
+  const obstacles = obstaclesOf(request, fields);
   if (obstacles.length > 0) return obstacles.map((why) => `# HTTPie cannot send this request: ${why}`).join("\n");
   const addsLength = writesLength && !hasField(request, "transfer-encoding");
   const changes = [
     ...changedFields("HTTPie", request, addsLength ? [...ADDED_EVEN_SO, "Content-Length"] : ADDED_EVEN_SO, false),
-    ...(told.some(([, value]) => LOST_BACKSLASH.test(value)) ? ["HTTPie leaves out a backslash in a field"] : []),
+    ...(fields.some(([, value]) => LOST_BACKSLASH.test(value)) ? ["HTTPie leaves out a backslash in a field"] : []),
   ];
   const comments = changes.map((change) => `# ${change}\n`).join("");
-  return changedTarget("HTTPie", request.target, TARGET_CHANGES) + comments + commandOf(request, told);
+  return changedTarget("HTTPie", request.target, TARGET_CHANGES) + comments + commandOf(request, fields);
 }
 
-function commandOf(request: SnippetRequest, told: readonly Field[]): string {
-  const names = new Set(told.map(([name]) => name.toLowerCase()));
-  const items = told.map(([name, value]) => shellWord(value === "" ? `${name};` : `${name}: ${value}`));
+function commandOf(request: SnippetRequest, fields: readonly Field[]): string {
+  const names = new Set(fields.map(([name]) => name.toLowerCase()));
+  const items = fields.map(([name, value]) => shellWord(value === "" ? `${name};` : `${name}: ${value}`));
   const removed = [...ADDED, ...(sendsBody(request) ? ["Content-Type"] : [])]
     .filter((name) => !names.has(name.toLowerCase()))
     .map((name) => `${name}:`);
@@ -61,8 +61,8 @@ function commandOf(request: SnippetRequest, told: readonly Field[]): string {
 }
 
 /** Plain words only: some shells interpret comments. */
-function obstaclesOf({ method }: SnippetRequest, told: readonly Field[]): string[] {
-  const isWritable = told.every(([, value]) => isUtf8(wireBytes(value)));
+function obstaclesOf({ method }: SnippetRequest, fields: readonly Field[]): string[] {
+  const isWritable = fields.every(([, value]) => isUtf8(wireBytes(value)));
   return [
     ...(/^[A-Za-z]+$/u.test(method) ? [] : ["it takes a method with other characters than letters for a URL"]),
     ...(isWritable ? [] : ["it writes header fields in UTF-8, and a value of this request is something else"]),

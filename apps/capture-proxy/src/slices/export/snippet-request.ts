@@ -39,7 +39,7 @@ export function sendsBody(request: SnippetRequest): boolean {
  * those of the connection, unless they carry an option of the request (`Upgrade`, `TE`). `writes` tells whether the
  * tool writes a field by itself.
  */
-export function fieldsToTell(request: SnippetRequest, writes: (name: string) => boolean = () => true): Field[] {
+export function writtenFields(request: SnippetRequest, writes: (name: string) => boolean = () => true): Field[] {
   const isComputed = announcesOwnLength(request);
   return request.fields.filter(([name, value]) => {
     const lower = name.toLowerCase();
@@ -61,7 +61,7 @@ export function changedFields(
   joinsRepeated: boolean,
 ): string[] {
   const missing = added.filter((name) => !hasField(request, name.toLowerCase()));
-  const names = fieldsToTell(request).map(([name]) => name.toLowerCase());
+  const names = writtenFields(request).map(([name]) => name.toLowerCase());
   const isRepeated = new Set(names).size < names.length;
   return [
     ...(missing.length > 0 ? [`${tool} adds fields that the request does not have: ${missing.join(", ")}`] : []),

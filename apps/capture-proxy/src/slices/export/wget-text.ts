@@ -1,6 +1,6 @@
 import { bodyCommand, bodyWord, changedTarget, shellWord } from "./shell-words.ts";
 import type { TargetChange } from "./shell-words.ts";
-import { changedFields, fieldsToTell, hasField, sendsBody, urlOf } from "./snippet-request.ts";
+import { changedFields, writtenFields, hasField, sendsBody, urlOf } from "./snippet-request.ts";
 import type { Field, SnippetRequest } from "./snippet-request.ts";
 
 const TARGET_CHANGES: readonly TargetChange[] = [
@@ -42,7 +42,7 @@ function needsBodyOption(request: SnippetRequest): boolean {
 }
 
 function commandOf(request: SnippetRequest): string {
-  const fields = joinedFields(fieldsToTell(request).filter(([name]) => name.toLowerCase() !== "transfer-encoding"));
+  const fields = joinedFields(writtenFields(request).filter(([name]) => name.toLowerCase() !== "transfer-encoding"));
   const hasAgent = fields.some(([name]) => name.toLowerCase() === "user-agent");
   const options = [
     `--method=${shellWord(request.method)}`,

@@ -60,7 +60,7 @@ function createGrpcOperations(
     },
     listGrpcFrames: async ({ query, signal }) => {
       const { direction, limit = LIMIT, offset = 0, order = "desc", stream_id: streamId, search } = query;
-      const asked = {
+      const filter = {
         kind: "grpc",
         attributes: conditionsOf(query),
         streamId,
@@ -71,7 +71,7 @@ function createGrpcOperations(
         order,
         payloadBytes: SHOWN_BYTES,
       } as const;
-      const { frames, total } = await streams.listFrames(asked, signal);
+      const { frames, total } = await streams.listFrames(filter, signal);
       const ids = [...new Set(frames.map((frame) => frame.streamId))];
       const found = await streams.listStreams({ kind: "grpc", ids, limit: ids.length, offset: 0 }, signal);
       const calls = new Map(found.streams.map((row): [string, StreamRow] => [row.id, row]));

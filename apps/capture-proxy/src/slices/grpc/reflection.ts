@@ -44,7 +44,7 @@ message Problem { int32 error_code = 1; string error_message = 2; }
 message FileName { string name = 1; repeated string dependency = 3; }`;
 
 /** Content of one reflection response. */
-interface Told {
+interface ReflectionResponse {
   readonly fileDescriptorResponse?: { readonly fileDescriptorProto?: readonly string[] };
   readonly listServicesResponse?: { readonly service?: readonly { readonly name?: string }[] };
   readonly errorResponse?: { readonly errorMessage?: string };
@@ -54,9 +54,9 @@ interface Told {
  * Fetches all files of all services of a server (gRPC server reflection). Requests pass rules, capture and upstream
  * settings. Throws {@link ReflectionProblem}.
  */
-export async function reflect(asked: ReflectGrpcSchema, send: SendExchange, signal: AbortSignal): Promise<Reflected> {
+export async function reflect(wanted: ReflectGrpcSchema, send: SendExchange, signal: AbortSignal): Promise<Reflected> {
   const { schema } = buildSchema([parseProtoText("reflection.proto", TEXT)]);
-  const target = readTarget(asked);
+  const target = readTarget(wanted);
   const bounded = AbortSignal.any([signal, AbortSignal.timeout(MAX_MS)]);
   let problem = new ReflectionProblem("The server does not offer reflection");
   for (const version of VERSIONS) {
@@ -112,29 +112,29 @@ class ReflectionCall {
   }
 
   async allFiles(): Promise<Buffer[]> {
-    const [listed] = await this.#ask([{ listServices: "" }]);
+    const [listed] = await this.#call([{ listServices: "" }]);
     const names = (listed?.listServicesResponse?.service ?? []).flatMap(({ name }) =>
       name === undefined ? [] : [name],
     );
     if (names.length === 0) throw new ReflectionProblem("The server names no services");
     const files = new Map<string, Buffer>();
     const wanted = new Set<string>();
-    const take = (told: readonly Told[]): void => {
-      for (const { fileDescriptorResponse, errorResponse } of told) {
-        const said = errorResponse?.errorMessage ?? "";
-        if (errorResponse !== undefined) throw new ReflectionProblem(`The server says: ${said}`);
+    const take = (responses: readonly ReflectionResponse[]): void => {
+      for (const { fileDescriptorResponse, errorResponse } of responses) {
+        const text = errorResponse?.errorMessage ?? "";
+        if (errorResponse !== undefined) throw new ReflectionProblem(`The server says: ${text}`);
         for (const base64 of fileDescriptorResponse?.fileDescriptorProto ?? []) this.#note(base64, files, wanted);
       }
     };
-    take(await this.#ask(names.slice(0, MAX_NAMES).map((name) => ({ fileContainingSymbol: name }))));
+    take(await this.#call(names.slice(0, MAX_NAMES).map((name) => ({ fileContainingSymbol: name }))));
     // Servers may omit imported files.
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
       const missing = [...wanted].filter((name) => !files.has(name)).slice(0, MAX_NAMES);
       if (missing.length === 0) break;
       for (const name of missing) wanted.delete(name);
-      const told = await this.#ask(missing.map((name) => ({ fileByFilename: name })));
+      const responses = await this.#call(missing.map((name) => ({ fileByFilename: name })));
       // Well-known files that the server lacks are built in.
-      take(told.filter(({ errorResponse }) => errorResponse === undefined));
+      take(responses.filter(({ errorResponse }) => errorResponse === undefined));
     }
     return [...files.values()];
   }
@@ -147,12 +147,12 @@ class ReflectionCall {
     for (const one of dependency ?? []) wanted.add(one);
   }
 
-  async #ask(requests: readonly JsonValue[]): Promise<Told[]> {
+  async #call(requests: readonly JsonValue[]): Promise<ReflectionResponse[]> {
     const type = this.#type("Request");
     const body = Buffer.concat(requests.map((json) => frameMessage(encodeMessage(this.#schema, type, json))));
-    const responses: Told[] = [];
+    const responses: ReflectionResponse[] = [];
     const reader = new MessageReader({ maxKeptBytes: MAX_BYTES, allowsTrailers: false }, (message) => {
-      if (!message.isCompressed) responses.push(this.#decode("Response", message.bytes) as Told);
+      if (!message.isCompressed) responses.push(this.#decode("Response", message.bytes) as ReflectionResponse);
     });
     const enough = new AbortController();
     const outcome = await this.#send(

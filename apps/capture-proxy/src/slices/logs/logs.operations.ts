@@ -128,8 +128,8 @@ function savedSentence({ restart_pending: pending, overridden_by: overridden }: 
     ["at each start a flag overrides", givenBy("flag")],
     ["at each start the environment overrides", givenBy("environment")],
   ];
-  const told = parts.filter(([, names]) => names.length > 0);
-  return ["Saved", ...told.map(([words, names]) => `${words} ${names.join(" and ")}`)].join("; ");
+  const named = parts.filter(([, names]) => names.length > 0);
+  return ["Saved", ...named.map(([words, names]) => `${words} ${names.join(" and ")}`)].join("; ");
 }
 
 function rotationLabel(rotation: LogRotation): string {

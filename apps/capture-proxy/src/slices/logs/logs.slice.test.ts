@@ -5,7 +5,7 @@ import { test } from "node:test";
 import type { LogLines, LogRotated, LogStatus } from "@headworks/capture-contract";
 import { FakeClock, temporaryDirectory } from "@headworks/testkit";
 import { openLogOutput } from "#logging/log-output.ts";
-import { defaultPlaces } from "#settings/data-places.ts";
+import { defaultDataPaths } from "#settings/data-places.ts";
 import type { LogDestination } from "#logging/log-output.ts";
 import { startApi } from "../../../test/api-rig.ts";
 import type { ApiRig } from "../../../test/api-rig.ts";
@@ -22,7 +22,7 @@ interface Rig extends AsyncDisposable {
 async function start(flags: Record<string, string | boolean> = {}): Promise<Rig> {
   const directory = await temporaryDirectory();
   const output = openLogOutput({
-    path: defaultPlaces(directory.path).logFile,
+    path: defaultDataPaths(directory.path).logFile,
     stream: { write: () => true, flushSync: () => undefined },
     hasColours: false,
     isJson: false,

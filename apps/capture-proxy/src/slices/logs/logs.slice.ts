@@ -88,11 +88,11 @@ function requestEvent({ id, request, client }: ExchangeView, plan: TrafficLogPla
 }
 
 function* endEvents(exchange: ExchangeView, { plan, request, response }: Followed): Generator<TrafficEvent> {
-  const asked = bodyEvent(exchange, "request", plan, request);
-  if (asked !== undefined) yield asked;
+  const sent = bodyEvent(exchange, "request", plan, request);
+  if (sent !== undefined) yield sent;
   yield responseEvent(exchange, plan);
-  const answered = bodyEvent(exchange, "response", plan, response);
-  if (answered !== undefined) yield answered;
+  const received = bodyEvent(exchange, "response", plan, response);
+  if (received !== undefined) yield received;
 }
 
 function responseEvent(exchange: ExchangeView, plan: TrafficLogPlan): TrafficEvent {

@@ -1,6 +1,7 @@
 import type { Metrics, RuleKind } from "@headworks/capture-contract";
 import { type ExchangeView, isClosedByClient } from "#exchange/exchange.ts";
 import type { Observer } from "#exchange/phases.ts";
+import type { Clock } from "#slice.ts";
 
 type HitName = keyof Metrics["intercept_hits"];
 
@@ -15,11 +16,11 @@ const HIT_NAMES: Readonly<Partial<Record<RuleKind, HitName>>> = {
 const NO_HITS: readonly HitName[] = [];
 const BLOCKED: readonly HitName[] = ["block_list"];
 
-/** Reports every finished exchange, recorded or not. */
-export function createMetricsObserver(onFinished: (exchange: FinishedExchange) => void): Observer {
+/** Counts every finished exchange, recorded or not. */
+export function createMetricsObserver(counts: ExchangeCounts, clock: Pick<Clock, "monotonic">): Observer {
   return {
     name: "metrics",
-    onFinished: (exchange) => onFinished(countsOf(exchange)),
+    onFinished: (exchange) => counts.add(countsOf(exchange), clock.monotonic()),
   };
 }
 

@@ -63,7 +63,7 @@ export function createMetricsSlice(host: SliceHost): Slice<typeof metricsOperati
   return {
     name: "metrics",
     operations: createMetricsOperations(host, { counts, loop, scrape, startedMs }),
-    observer: createMetricsObserver((exchange) => counts.add(exchange, clock.monotonic())),
+    observer: createMetricsObserver(counts, clock),
     task: { start: (signal) => loop.start(signal) },
   };
 }

@@ -16,7 +16,7 @@ import { test } from "node:test";
 import { Worker } from "node:worker_threads";
 import fc from "fast-check";
 import { anyCharacter, temporaryDirectory } from "@headworks/testkit";
-import { mirrorPlace } from "./mirror-place.ts";
+import { mirrorPath } from "./mirror-path.ts";
 import { MirrorTree } from "./mirror-tree.ts";
 import type { TreeOptions } from "./mirror-tree.ts";
 
@@ -26,8 +26,8 @@ function write(tree: MirrorTree, url: { host: string; path: string; port?: numbe
   writeSync(body.fd, text);
   const sidecar = tree.temporaryFile();
   writeSync(sidecar.fd, "{}");
-  const place = mirrorPlace(url.host, url.path, "text/html");
-  const path = tree.place(place, url.port, { body, besides: [{ suffix: ".meta.json", file: sidecar }] });
+  const mirrored = mirrorPath(url.host, url.path, "text/html");
+  const path = tree.write(mirrored, url.port, { body, besides: [{ suffix: ".meta.json", file: sidecar }] });
   return path.slice(tree.outputDir.length + 1);
 }
 

@@ -17,8 +17,8 @@ import {
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { makeDirectorySync } from "@headworks/files";
-import { fingerprint, OWN_PREFIX, otherName, portDirectory } from "./mirror-place.ts";
-import type { MirrorPlace } from "./mirror-place.ts";
+import { fingerprint, OWN_PREFIX, otherName, portDirectory } from "./mirror-path.ts";
+import type { MirrorPath } from "./mirror-path.ts";
 
 /** Files are written here and moved, so that readers see complete files only. */
 const TEMPORARY = `${OWN_PREFIX}tmp`;
@@ -68,7 +68,7 @@ export class TemporaryFile {
   }
 }
 
-export interface PlacedFiles {
+export interface MirroredFiles {
   /** Undefined without a body, or if it could not be written. */
   readonly body: TemporaryFile | undefined;
   readonly besides: readonly { readonly suffix: string; readonly file: TemporaryFile }[];
@@ -130,12 +130,12 @@ export class MirrorTree {
   }
 
   /** Moves finished files to their paths; returns the body's path. Throws the file system's error. */
-  place(place: MirrorPlace, port: number | undefined, files: PlacedFiles): string {
-    const [host = "", ...below] = place.directories;
+  write(path: MirrorPath, port: number | undefined, files: MirroredFiles): string {
+    const [host = "", ...below] = path.directories;
     let directory = this.#enter(this.#root, this.#hostDirectory(host, port), true);
     try {
       for (const name of below) directory = this.#enter(directory, name, false);
-      const file = this.#fileName(directory, place.file);
+      const file = this.#fileName(directory, path.file);
       const moves = [
         ...(files.body === undefined ? [] : [{ from: files.body, to: file }]),
         ...files.besides.map((beside) => ({ from: beside.file, to: file + beside.suffix })),

@@ -1,7 +1,7 @@
 import { fstatSync, readSync, openSync, closeSync, writeSync } from "node:fs";
 import { createContentDecoder, decodeContentSync, parseContentEncoding } from "@headworks/http-fields/content-coding";
 import type { BodyHead, MirrorJob, MirrorResult, Side } from "./mirror-messages.ts";
-import { mirrorPlace, REQUEST_SUFFIX, SIDECAR_SUFFIX } from "./mirror-place.ts";
+import { mirrorPath, REQUEST_SUFFIX, SIDECAR_SUFFIX } from "./mirror-path.ts";
 import { MirrorTree } from "./mirror-tree.ts";
 import type { TemporaryFile } from "./mirror-tree.ts";
 
@@ -106,8 +106,8 @@ export class MirrorWriting {
     job: MirrorJob,
     sources: Partial<Record<Side, BodySource | undefined>>,
   ): Promise<MirrorResult> {
-    const place = mirrorPlace(job.host, job.path, job.response?.contentType);
-    const key = [job.port ?? "", ...place.directories, place.file].join("/");
+    const path = mirrorPath(job.host, job.path, job.response?.contentType);
+    const key = [job.port ?? "", ...path.directories, path.file].join("/");
     if ((this.#newest.get(key) ?? 0) > job.number) return { number: job.number, files: 0, bytes: 0, error: undefined };
     const open: TemporaryFile[] = [];
     try {
@@ -121,7 +121,7 @@ export class MirrorWriting {
         { suffix: SIDECAR_SUFFIX, file: sidecar },
       ];
       const files = { body: response?.file, besides };
-      tree.place(place, job.port, files);
+      tree.write(path, job.port, files);
       this.#remember(key, job.number);
       const written = [response, request].filter((body) => body !== undefined);
       const bytes = written.reduce((sum, body) => sum + body.bytes, 0);

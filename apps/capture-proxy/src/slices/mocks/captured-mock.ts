@@ -41,7 +41,7 @@ function wireBytes(body: string | null, encoding: "utf8" | "base64" | null): Buf
 export function exactly(method: string, url: string): Condition {
   const bare = url.replace(/#.*$/s, "");
   const whole = `^${escapedPattern(bare)}$`;
-  const pattern = whole.length <= CONDITION_LIMITS.patternLength ? whole : longestBeginning(bare);
+  const pattern = whole.length <= CONDITION_LIMITS.patternLength ? whole : beginningWithinLimit(bare);
   return {
     type: "and",
     conditions: [
@@ -51,7 +51,7 @@ export function exactly(method: string, url: string): Condition {
   };
 }
 
-function longestBeginning(url: string): string {
+function beginningWithinLimit(url: string): string {
   let length = CONDITION_LIMITS.patternLength;
   while (escapedPattern(url.slice(0, length)).length + 1 > CONDITION_LIMITS.patternLength) length -= 1;
   return `^${escapedPattern(url.slice(0, length))}`;

@@ -30,7 +30,7 @@ function set(...drafts: MockDraft[]): MockSet {
 function run(rules: MockSet, serving?: ServedSession, host = "a.test"): Trial {
   let asked = 0;
   const interceptor = createMocksInterceptor({
-    rules: () => rules,
+    active: { rules },
     serving: () => serving,
     hits: { touched: () => undefined, answered: () => undefined },
     clock,

@@ -11,7 +11,8 @@ import type { ServedSession } from "./served-session.ts";
 const MAX_BODY_BYTES = 10_485_760;
 
 export interface MocksInterceptorParts {
-  readonly rules: () => MockSet;
+  /** The rules in force; replaced on every change. */
+  readonly active: { readonly rules: MockSet };
   readonly serving: () => ServedSession | undefined;
   readonly hits: Pick<MockHits, "touched" | "answered">;
   readonly clock: Clock;
@@ -25,12 +26,12 @@ export interface MocksInterceptorParts {
  * from the served session. The request body is awaited only when a candidate rule or its response depends on it.
  */
 export function createMocksInterceptor(parts: MocksInterceptorParts): Interceptor {
-  const { rules, serving } = parts;
+  const { active, serving } = parts;
   return {
     name: "mocks",
     onTarget: ({ host, port }) => serving()?.target(host, port) ?? CONTINUE,
     onRequestHead: (exchange) => {
-      const set = rules();
+      const set = active.rules;
       const session = serving();
       if (set.size === 0 && session === undefined) return CONTINUE;
       if (session === undefined) return decide(parts, exchange, set);
@@ -68,7 +69,7 @@ async function withBody(
   if (content.kind === "gone") return CONTINUE;
   await subject.readBody(content.kind === "complete" ? content.bytes : undefined);
   // Rules may have changed while the body was received.
-  const found = parts.rules().find(subject, parts.clock.now());
+  const found = parts.active.rules.find(subject, parts.clock.now());
   if (found !== undefined && found !== "needs-body") return await response(parts, exchange, subject, found, startedMs);
   return (await parts.serving()?.response(exchange)) ?? CONTINUE;
 }

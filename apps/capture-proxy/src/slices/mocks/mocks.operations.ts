@@ -24,7 +24,7 @@ const PORTS: Readonly<Record<string, number>> = { http: 80, https: 443, ws: 80, 
 export interface MocksOperationsParts {
   readonly book: RuleBook;
   readonly compiler: MockCompiler;
-  readonly rules: () => MockSet;
+  readonly active: { readonly rules: MockSet };
   readonly recorder: MockRecorder;
   readonly serving: Serving;
   readonly captured: CaptureStore;
@@ -52,7 +52,7 @@ type TrialHandlers = Pick<Handlers<typeof mocksOperations>, "previewMock" | "tes
 function trialHandlers(parts: {
   readonly book: RuleBook;
   readonly compiler: MockCompiler;
-  readonly rules: () => MockSet;
+  readonly active: { readonly rules: MockSet };
   readonly captured: CaptureStore;
   /** In [0, 1). */
   readonly random: () => number;
@@ -61,7 +61,7 @@ function trialHandlers(parts: {
   return {
     previewMock: async ({ body }) => {
       const subject = await subjectOf(body, captured);
-      const found = parts.rules().find(subject, book.clock.now());
+      const found = parts.active.rules.find(subject, book.clock.now());
       if (found === undefined || found === "needs-body") {
         return { status: 200, body: { matched: false, message: "No enabled rule matches this request" } };
       }

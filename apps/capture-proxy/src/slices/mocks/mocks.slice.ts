@@ -31,10 +31,10 @@ export function createMocksSlice(host: SliceHost): Slice<typeof mocksOperations>
     if (compiled.issues.length > 0) log.error({ issues: compiled.issues }, "unreadable mocks have no effect");
     return compiled;
   };
-  let rules = compile();
+  const active = { rules: compile() };
   const announce = (): void => events.changed("mocks");
   const onChange = (): void => {
-    rules = compile();
+    active.rules = compile();
     announce();
   };
   const random = (): number => randomInt(RANDOM_STEPS) / RANDOM_STEPS;
@@ -56,7 +56,7 @@ export function createMocksSlice(host: SliceHost): Slice<typeof mocksOperations>
     operations: createMocksOperations({
       book,
       compiler,
-      rules: () => rules,
+      active,
       recorder,
       serving,
       captured,
@@ -64,7 +64,7 @@ export function createMocksSlice(host: SliceHost): Slice<typeof mocksOperations>
       random,
     }),
     interceptor: createMocksInterceptor({
-      rules: () => rules,
+      active,
       serving: serving.current,
       hits,
       clock,

@@ -1,5 +1,6 @@
 import { NOT_READ, type BodyText, type ConditionSet, type MatchSubject } from "@headworks/match-condition";
-import { CONTINUE, type Verdict } from "#exchange/phases.ts";
+import type { Exchange } from "#exchange/exchange.ts";
+import { CONTINUE, type Interceptor, type Verdict } from "#exchange/phases.ts";
 import { type BodyTexts, ExchangeSubject } from "#rules/exchange-subject.ts";
 import { type BodyLimits, type EditedExchange, MessageEdit, type Phase } from "./message-edit.ts";
 import type { CompiledRule, RewriteRules } from "./rewrites.compile.ts";
@@ -14,6 +15,26 @@ interface Memory {
 export interface RewriteRun {
   request(exchange: EditedExchange, rules: RewriteRules): Verdict | Promise<Verdict>;
   response(exchange: EditedExchange, rules: RewriteRules): Verdict | Promise<Verdict>;
+}
+
+/** Applies the current rules to requests and responses; without rules it costs two comparisons. */
+export class RewritesInterceptor implements Interceptor {
+  readonly name = "rewrites";
+  rules: RewriteRules;
+  readonly #run: RewriteRun;
+
+  constructor(run: RewriteRun, rules: RewriteRules) {
+    this.#run = run;
+    this.rules = rules;
+  }
+
+  onRequestHead(exchange: Exchange): Verdict | Promise<Verdict> {
+    return this.#run.request(exchange, this.rules);
+  }
+
+  onResponseHead(exchange: Exchange): Verdict | Promise<Verdict> {
+    return this.#run.response(exchange, this.rules);
+  }
 }
 
 export interface RewriteRunParts {

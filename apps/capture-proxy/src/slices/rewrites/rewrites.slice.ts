@@ -8,7 +8,6 @@ import {
 } from "@headworks/capture-contract";
 import { readJson } from "@headworks/json";
 import { parseRuleCondition } from "@headworks/match-condition";
-import type { Interceptor } from "#exchange/phases.ts";
 import { portableList } from "#portable/portable-list.ts";
 import { createHitCounter, RuleTable } from "#rules/rule-table.ts";
 import type { Slice, SliceHost } from "#slice.ts";
@@ -16,7 +15,7 @@ import type { Database } from "#storage/database.ts";
 import { createMappedFiles } from "./mapped-files.ts";
 import type { BodyLimits } from "./message-edit.ts";
 import { type Direction, readRewrite, showRewrite, type StoredRewrite } from "./rewrite-rule.ts";
-import { createRewriteRun, type RewriteRun } from "./rewrite-run.ts";
+import { createRewriteRun, RewritesInterceptor } from "./rewrite-run.ts";
 import { actionIssues } from "./rewrites.check.ts";
 import { createRewriteCompiler, type RewriteRules } from "./rewrites.compile.ts";
 import { createRewritesOperations } from "./rewrites.operations.ts";
@@ -37,7 +36,6 @@ export function createRewritesSlice(host: SliceHost): Slice<typeof rewritesOpera
     if (compiled.issues.length > 0) log.error({ issues: compiled.issues }, "unreadable rewrite rules have no effect");
     return compiled;
   };
-  let rules = compile();
   const hits = createHitCounter({
     addHits: (batch) => store.addHits(batch),
     every: (intervalMs, callback) => clock.every(intervalMs, callback),
@@ -50,14 +48,15 @@ export function createRewritesSlice(host: SliceHost): Slice<typeof rewritesOpera
     after: (delayMs, callback) => clock.after(delayMs, callback),
   });
   const onChange = (): void => {
-    rules = compile();
+    interceptor.rules = compile();
     events.changed("rewrites");
   };
   const run = createRewriteRun({ limits, onHit: (ruleId) => hits.hit(ruleId) });
+  const interceptor = new RewritesInterceptor(run, compile());
   return {
     name: "rewrites",
     operations: createRewritesOperations({ store, traffic: host.store, hits, clock, files, thread, limits, onChange }),
-    interceptor: createRewritesInterceptor(run, () => rules),
+    interceptor,
     task: {
       start: (signal) => {
         hits.start(signal);
@@ -80,15 +79,6 @@ export function createRewritesSlice(host: SliceHost): Slice<typeof rewritesOpera
         onChange();
       },
     }),
-  };
-}
-
-/** Applies the current rules to requests and responses; without rules it costs two comparisons. */
-function createRewritesInterceptor(run: RewriteRun, rules: () => RewriteRules): Interceptor {
-  return {
-    name: "rewrites",
-    onRequestHead: (exchange) => run.request(exchange, rules()),
-    onResponseHead: (exchange) => run.response(exchange, rules()),
   };
 }
 

@@ -11,41 +11,13 @@ import type { Handlers } from "@headworks/contract-kit";
 import { ChatAssembler, type ChatResponse } from "@headworks/event-stream";
 import { closeText } from "@headworks/websocket";
 import { notFound } from "#api/api-error.ts";
-import type { ExchangeView } from "#exchange/exchange.ts";
-import type { Observer } from "#exchange/phases.ts";
 import type { Slice, SliceHost } from "#slice.ts";
 import type { StoredFrame, StreamRow, StreamStore } from "#storage/streams/stream-store.ts";
-import { streamForm, StreamWatch } from "./stream-watch.ts";
+import { createStreamsObserver } from "./stream-watch.ts";
 
 /** Streams of all kinds in the API, and the frames of server-sent events and JSON streams. */
 export function createStreamsSlice(host: SliceHost): Slice<typeof streamsOperations> {
   return { name: "streams", operations: createStreamsOperations(host), observer: createStreamsObserver(host) };
-}
-
-/** Watches streamed responses and stores each event on arrival. */
-function createStreamsObserver(host: Pick<SliceHost, "streams" | "settings" | "clock" | "log">): Observer {
-  const watches = new Map<ExchangeView, StreamWatch>();
-  return {
-    name: "streams",
-    onResponding: (exchange) => {
-      // A rule responds instead of the origin: its body replaces the watched one.
-      if (watches.size > 0 && watches.has(exchange)) return watches.get(exchange)?.replaced();
-      if (!exchange.isRecorded) return;
-      const form = streamForm(exchange);
-      const { running } = host.settings;
-      if (form === undefined || !running.capture_response_bodies) return;
-      const watch = new StreamWatch({
-        recorder: host.streams.open(exchange, form.kind),
-        exchange,
-        maxFrameBytes: running.max_body_size,
-        now: () => host.clock.now(),
-        onEnd: () => watches.delete(exchange),
-        onFault: (error) => host.log.error({ err: error }, "Recording of a stream failed"),
-      });
-      watches.set(exchange, watch);
-      exchange.responseBody.watch(watch);
-    },
-  };
 }
 
 function createStreamsOperations({

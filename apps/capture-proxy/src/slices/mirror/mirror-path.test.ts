@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { anyCharacter } from "@headworks/testkit";
-import { mirrorPlace, otherName } from "./mirror-place.ts";
+import { mirrorPath, otherName } from "./mirror-path.ts";
 
 const JSON_TYPE = "application/json; charset=utf-8";
 
 function placed(host: string, path: string, contentType?: string): string {
-  const { directories, file } = mirrorPlace(host, path, contentType);
+  const { directories, file } = mirrorPath(host, path, contentType);
   return [...directories, file].join("/");
 }
 
@@ -136,7 +136,7 @@ test("whatever host and path, every name is one that can be created, and none le
   const text = fc.array(hostile, { maxLength: 12 }).map((parts) => parts.join(""));
   fc.assert(
     fc.property(text, text, fc.constantFrom(undefined, JSON_TYPE, "text/html"), (host, path, type) => {
-      const { directories, file } = mirrorPlace(host, path, type);
+      const { directories, file } = mirrorPath(host, path, type);
       assert.ok(directories.length > 0 && directories.length <= 102);
       for (const name of [...directories, file]) {
         assert.notEqual(name, "");

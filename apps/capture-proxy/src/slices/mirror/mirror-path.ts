@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { isJson } from "@headworks/http-fields";
 
 /** File path of a response body below the output directory. */
-export interface MirrorPlace {
+export interface MirrorPath {
   /** Begins with the host. */
   readonly directories: readonly string[];
   readonly file: string;
@@ -27,7 +27,7 @@ const MAX_DIRECTORIES = 100;
  * own. Escapes of harmless characters are decoded; all others stay, and unsafe characters are percent-encoded, so that
  * different URLs keep different files: only `..`, separators and NUL are dropped.
  */
-export function mirrorPlace(host: string, path: string, contentType: string | undefined): MirrorPlace {
+export function mirrorPath(host: string, path: string, contentType: string | undefined): MirrorPath {
   const [plain = ""] = path.split("?", 1);
   const parts = plain.split("/");
   const names = parts.map(fileName).filter((name) => name !== "");
