@@ -38,7 +38,7 @@ export function createBlocklistSlice(host: SliceHost): Slice<typeof blocklistOpe
   };
   return {
     name: "blocklist",
-    operations: createBlocklistOperations({ store, hits, clock, onChange }),
+    operations: createBlocklistOperations(store, hits, clock, onChange),
     interceptor: createBlocklistInterceptor({ rules: () => rules, onHit: (entryId) => hits.hit(entryId) }),
     task: hits,
     portableRules: portableList<BlockEntry>({
@@ -57,20 +57,13 @@ export function createBlocklistSlice(host: SliceHost): Slice<typeof blocklistOpe
   };
 }
 
-interface BlocklistOperationsParts {
-  readonly store: BlocklistStore;
-  readonly hits: HitCounter;
-  readonly clock: Clock;
-  /** Recompiles the stored entries and notifies clients. */
-  readonly onChange: () => void;
-}
-
-function createBlocklistOperations({
-  store,
-  hits,
-  clock,
-  onChange,
-}: BlocklistOperationsParts): Handlers<typeof blocklistOperations> {
+/** `onChange` recompiles the stored entries and notifies clients. */
+function createBlocklistOperations(
+  store: BlocklistStore,
+  hits: HitCounter,
+  clock: Clock,
+  onChange: () => void,
+): Handlers<typeof blocklistOperations> {
   const find = (id: string): StoredBlockEntry => store.find(id) ?? notFound("block entry", id);
   const replace = (entry: StoredBlockEntry): StoredBlockEntry => {
     if (!store.update(entry)) return notFound("block entry", entry.id);

@@ -66,11 +66,7 @@ interface BreakpointsInterceptorParts {
  * Pauses exchanges until a decision. A paused exchange is listed as soon as its head is known; its body may still
  * arrive.
  */
-export function createBreakpointsInterceptor(parts: BreakpointsInterceptorParts): Interceptor {
-  return new BreakpointsInterceptor(parts);
-}
-
-class BreakpointsInterceptor implements Interceptor {
+export class BreakpointsInterceptor implements Interceptor {
   readonly name = "breakpoints";
   readonly #parts: BreakpointsInterceptorParts;
   /** Request bodies as text, kept for rules at the response. */

@@ -5,7 +5,7 @@ import { portableList } from "#portable/portable-list.ts";
 import { createHitCounter } from "#rules/rule-table.ts";
 import type { Clock, Slice, SliceHost } from "#slice.ts";
 import { breakpointIssues, createBreakpointsStore, readBreakpoint, showBreakpoint } from "./breakpoint-rule.ts";
-import { type BreakpointRules, compileBreakpoints, createBreakpointsInterceptor } from "./breakpoints.interceptor.ts";
+import { type BreakpointRules, compileBreakpoints, BreakpointsInterceptor } from "./breakpoints.interceptor.ts";
 import { createBreakpointsOperations } from "./breakpoints.operations.ts";
 import { PauseAllSwitch, type Paused, PausedExchanges, type PauseEnd } from "./paused-exchanges.ts";
 
@@ -45,7 +45,7 @@ export function createBreakpointsSlice(host: SliceHost): Slice<typeof breakpoint
   return {
     name: "breakpoints",
     operations: createBreakpointsOperations({ store, hits, paused, pauseAll, clock, bodyLimitBytes, onChange }),
-    interceptor: createBreakpointsInterceptor({
+    interceptor: new BreakpointsInterceptor({
       active,
       pauseAll,
       paused,

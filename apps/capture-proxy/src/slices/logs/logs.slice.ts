@@ -19,22 +19,16 @@ export function createLogsSlice(host: SliceHost): Slice<typeof logsOperations> {
   return {
     name: "logs",
     operations: createLogsOperations(host, traffic),
-    observer: createTrafficLogObserver({
+    observer: createTrafficLogObserver(
       // The log level has precedence: at `warn` no traffic is logged.
-      plan: () => (plan !== undefined && log.isLevelEnabled("info") ? plan : undefined),
-      add: (event) => traffic.add(event),
-    }),
+      () => (plan !== undefined && log.isLevelEnabled("info") ? plan : undefined),
+      (event) => traffic.add(event),
+    ),
   };
 }
 
 /** Limit of all bodies queued for the log. */
 const MAX_WAITING_BYTES = 67_108_864;
-
-interface TrafficLogObserverParts {
-  /** Undefined if traffic logging is off. */
-  readonly plan: () => TrafficLogPlan | undefined;
-  readonly add: (event: TrafficEvent) => void;
-}
 
 /** A logged exchange and the plan in force at its start. */
 interface Followed {
@@ -44,7 +38,10 @@ interface Followed {
 }
 
 /** Logs requests at their start and responses at their end. */
-function createTrafficLogObserver({ plan, add }: TrafficLogObserverParts): Observer {
+function createTrafficLogObserver(
+  plan: () => TrafficLogPlan | undefined,
+  add: (event: TrafficEvent) => void,
+): Observer {
   const budget = new ByteBudget(MAX_WAITING_BYTES);
   const followed = new WeakMap<ExchangeView, Followed>();
   const watch = (current: TrafficLogPlan, body: BodyCapture): WatchedBody | undefined => {

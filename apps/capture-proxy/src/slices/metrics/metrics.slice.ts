@@ -52,9 +52,10 @@ export function createMetricsSlice(host: SliceHost): Slice<typeof metricsOperati
   const startedMs = clock.monotonic();
   const counts = new ExchangeCounts();
   const loop = new LoopMonitor(clock);
+  const read = () => currentMetrics(host, counts, startedMs);
   const scrape = () =>
     prometheusText({
-      metrics: currentMetrics(host, counts, startedMs),
+      metrics: read(),
       latency: { buckets: counts.cumulativeBuckets(), sumMs: counts.latencySumMs },
       storage: host.store.status(),
       loop: loop.sample(),
@@ -62,7 +63,7 @@ export function createMetricsSlice(host: SliceHost): Slice<typeof metricsOperati
     });
   return {
     name: "metrics",
-    operations: createMetricsOperations(host, { counts, loop, scrape, startedMs }),
+    operations: createMetricsOperations(host, loop, read, scrape),
     observer: createMetricsObserver(counts, clock),
     task: { start: (signal) => loop.start(signal) },
   };
@@ -122,17 +123,12 @@ function latencyText({ buckets, sumMs }: ScrapeFacts["latency"]): string {
 
 type Row = readonly [name: string, help: string, value: (facts: ScrapeFacts) => number];
 
-interface MetricsOperationsParts {
-  readonly counts: ExchangeCounts;
-  readonly loop: LoopMonitor;
-  readonly scrape: () => Promise<string>;
-  /** Monotonic time of the start. */
-  readonly startedMs: number;
-}
-
-function createMetricsOperations(host: SliceHost, parts: MetricsOperationsParts): Handlers<typeof metricsOperations> {
-  const { counts, loop, scrape, startedMs } = parts;
-  const read = () => currentMetrics(host, counts, startedMs);
+function createMetricsOperations(
+  host: SliceHost,
+  loop: LoopMonitor,
+  read: () => Metrics,
+  scrape: () => Promise<string>,
+): Handlers<typeof metricsOperations> {
   return {
     getHealth: () =>
       host.store.status().ok ? { status: 200, body: "OK" } : { status: 503, body: "Database not ready" },
