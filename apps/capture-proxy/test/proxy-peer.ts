@@ -1,7 +1,7 @@
 import { connect } from "node:net";
 import type { Socket } from "node:net";
 import { replyBytes, Socks5ServerHandshake } from "@headworks/socks5";
-import type { ReplyCode, Socks5Credentials, Socks5Place } from "@headworks/socks5";
+import type { ReplyCode, Socks5Credentials, Socks5Address } from "@headworks/socks5";
 import { startRawServer } from "@headworks/testkit";
 import type { RawConnection, RawServer } from "@headworks/testkit";
 import { addressOfOctets } from "#upstream/proxy-route.ts";
@@ -75,7 +75,7 @@ export async function startSocksProxy(
   return Object.assign(server, { asked });
 }
 
-function placeOf({ host, port }: Socks5Place): { host: string; port: number } {
+function placeOf({ host, port }: Socks5Address): { host: string; port: number } {
   return { host: host.kind === "name" ? host.name : addressOfOctets(host.octets), port };
 }
 

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { type Json, readJson } from "@headworks/json";
 import { shapeOf } from "./entry-diff.ts";
-import { applyJsonChanges, compileIgnoredPaths, diffJson, type IgnoredPaths, type JsonPlace } from "./json-diff.ts";
+import { applyJsonChanges, compileIgnoredPaths, diffJson, type IgnoredPaths, type JsonLocation } from "./json-diff.ts";
 
 const ignoring = (...patterns: string[]): IgnoredPaths => {
   const compiled = compileIgnoredPaths(patterns);
@@ -128,7 +128,7 @@ test("a shape has types in the place of values, and one element for a list", () 
   assert.deepEqual(shapeOf(readJson("[1, 2.50, 12345678901234567890]")), ["number"]);
 });
 
-const PATH_CASES: readonly [string, JsonPlace, boolean][] = [
+const PATH_CASES: readonly [string, JsonLocation, boolean][] = [
   ["$.a", ["a"], true],
   ["$.a", ["a", "b"], false],
   ["$.a", ["b"], false],
@@ -148,11 +148,11 @@ const PATH_CASES: readonly [string, JsonPlace, boolean][] = [
   ["/", [""], true],
 ];
 
-for (const [pattern, place, expected] of PATH_CASES) {
-  test(`${pattern} ${expected ? "is" : "is not"} ${JSON.stringify(place)}`, () => {
+for (const [pattern, path, expected] of PATH_CASES) {
+  test(`${pattern} ${expected ? "is" : "is not"} ${JSON.stringify(path)}`, () => {
     const compiled = compileIgnoredPaths([pattern]);
     assert.ok(compiled.ok);
-    assert.equal(compiled.paths.matches(place), expected);
+    assert.equal(compiled.paths.matches(path), expected);
   });
 }
 
@@ -168,7 +168,7 @@ test("patterns that cannot be read are named with their number", () => {
 test("many `..` in a pattern cost no more for a deep place", () => {
   const compiled = compileIgnoredPaths([`$${"..a".repeat(60)}`]);
   assert.ok(compiled.ok);
-  const place = Array.from({ length: 400 }, () => "a");
-  assert.equal(compiled.paths.matches([...place, "b"]), false);
-  assert.equal(compiled.paths.matches(place), true);
+  const path = Array.from({ length: 400 }, () => "a");
+  assert.equal(compiled.paths.matches([...path, "b"]), false);
+  assert.equal(compiled.paths.matches(path), true);
 });

@@ -2,11 +2,11 @@ import { isNumeric, type Json, type JsonStep, numberKey, type Numeric, parseJson
 import { diffSequences } from "./text-diff.ts";
 
 /** Path from the root as names and indexes. */
-export type JsonPlace = readonly (string | number)[];
+export type JsonLocation = readonly (string | number)[];
 
 export interface IgnoredPaths {
   readonly isEmpty: boolean;
-  matches(place: JsonPlace): boolean;
+  matches(path: JsonLocation): boolean;
 }
 
 /** An invalid pattern by its index. */
@@ -31,7 +31,7 @@ export function compileIgnoredPaths(
     ok: true,
     paths: {
       isEmpty: compiled.length === 0,
-      matches: (place) => compiled.some((steps) => reaches(steps, place)),
+      matches: (path) => compiled.some((steps) => reaches(steps, path)),
     },
   };
 }
@@ -49,9 +49,9 @@ function stepsOf(pattern: string): readonly JsonStep[] | string {
 }
 
 /** Whether the steps match the path. All partial matches advance together, so a pattern costs its length per step. */
-function reaches(steps: readonly JsonStep[], place: JsonPlace): boolean {
+function reaches(steps: readonly JsonStep[], path: JsonLocation): boolean {
   let open = new Set([0]);
-  for (const key of place) {
+  for (const key of path) {
     const next = new Set<number>();
     for (const at of open) {
       const step = steps[at];
@@ -99,11 +99,11 @@ class JsonTree {
   }
 
   /** Equal for values that differ only on ignored paths. */
-  id(value: Json, place: JsonPlace): number {
+  id(value: Json, path: JsonLocation): number {
     if (this.#ignored.isEmpty) return this.exactId(value);
     if (typeof value !== "object" || value === null || isNumeric(value)) return this.exactId(value);
     return this.#containerId(value, (member, key) => {
-      const at = [...place, key];
+      const at = [...path, key];
       return this.#ignored.matches(at) ? undefined : this.id(member, at);
     });
   }
@@ -195,40 +195,40 @@ class Comparison {
   }
 
   /** The two paths differ after insertions or removals in lists. */
-  #compare(left: Json, right: Json, place: JsonPlace, rightPlace: JsonPlace): void {
+  #compare(left: Json, right: Json, path: JsonLocation, rightPath: JsonLocation): void {
     if (this.#tree.exactId(left) === this.#tree.exactId(right)) return;
-    if (this.#isIgnored(place, rightPlace)) return;
-    if (Array.isArray(left) && Array.isArray(right)) return this.#compareLists(left, right, place, rightPlace);
+    if (this.#isIgnored(path, rightPath)) return;
+    if (Array.isArray(left) && Array.isArray(right)) return this.#compareLists(left, right, path, rightPath);
     if (kindOf(left) === "object" && kindOf(right) === "object") {
-      return this.#compareMembers(left as Members, right as Members, place, rightPlace);
+      return this.#compareMembers(left as Members, right as Members, path, rightPath);
     }
     const typeChange = kindOf(left) === kindOf(right) ? {} : { is_type_change: true as const };
-    this.#add({ path: pointer(place), op: "replace", left, right, ...typeChange });
+    this.#add({ path: pointer(path), op: "replace", left, right, ...typeChange });
   }
 
-  #compareMembers(left: Members, right: Members, place: JsonPlace, rightPlace: JsonPlace): void {
+  #compareMembers(left: Members, right: Members, path: JsonLocation, rightPath: JsonLocation): void {
     for (const [name, value] of Object.entries(left)) {
-      const at = [...place, name];
-      if (Object.hasOwn(right, name)) this.#compare(value, right[name] as Json, at, [...rightPlace, name]);
+      const at = [...path, name];
+      if (Object.hasOwn(right, name)) this.#compare(value, right[name] as Json, at, [...rightPath, name]);
       else if (!this.#isIgnored(at, at)) this.#add({ path: pointer(at), op: "remove", left: value });
     }
     for (const [name, value] of Object.entries(right)) {
       if (Object.hasOwn(left, name)) continue;
-      const at = [...place, name];
-      if (!this.#isIgnored(at, [...rightPlace, name])) this.#add({ path: pointer(at), op: "add", right: value });
+      const at = [...path, name];
+      if (!this.#isIgnored(at, [...rightPath, name])) this.#add({ path: pointer(at), op: "add", right: value });
     }
   }
 
-  #compareLists(left: readonly Json[], right: readonly Json[], place: JsonPlace, rightPlace: JsonPlace): void {
-    const ids = (list: readonly Json[], at: JsonPlace): number[] =>
+  #compareLists(left: readonly Json[], right: readonly Json[], path: JsonLocation, rightPath: JsonLocation): void {
+    const ids = (list: readonly Json[], at: JsonLocation): number[] =>
       list.map((value, index) => this.#tree.id(value, [...at, index]));
-    const runs = diffSequences(ids(left, place), ids(right, rightPlace));
+    const runs = diffSequences(ids(left, path), ids(right, rightPath));
     for (let index = 0; index < runs.length; index += 1) {
       const run = runs[index] as (typeof runs)[number];
       if (run.kind === "same") {
         // Equal apart from ignored paths, which are counted.
         for (let step = 0; step < run.count; step += 1) {
-          this.#pair(left, right, run.left + step, run.right + step, place, rightPlace);
+          this.#pair(left, right, run.left + step, run.right + step, path, rightPath);
         }
         continue;
       }
@@ -237,7 +237,7 @@ class Comparison {
       if (follows) index += 1;
       const removed = run.kind === "removed" ? run : follows;
       const added = run.kind === "added" ? run : follows;
-      this.#replaceRun(left, right, removed ?? { ...run, count: 0 }, added ?? { ...run, count: 0 }, place, rightPlace);
+      this.#replaceRun(left, right, removed ?? { ...run, count: 0 }, added ?? { ...run, count: 0 }, path, rightPath);
     }
   }
 
@@ -247,23 +247,23 @@ class Comparison {
     right: readonly Json[],
     removed: { readonly left: number; readonly count: number },
     added: { readonly right: number; readonly count: number },
-    place: JsonPlace,
-    rightPlace: JsonPlace,
+    path: JsonLocation,
+    rightPath: JsonLocation,
   ): void {
     const paired = Math.min(removed.count, added.count);
     for (let step = 0; step < paired; step += 1) {
-      this.#pair(left, right, removed.left + step, added.right + step, place, rightPlace);
+      this.#pair(left, right, removed.left + step, added.right + step, path, rightPath);
     }
     for (let step = paired; step < removed.count; step += 1) {
-      const at = [...place, removed.left + step];
+      const at = [...path, removed.left + step];
       if (!this.#isIgnored(at, at)) {
         this.#add({ path: pointer(at), op: "remove", left: left[removed.left + step] as Json });
       }
     }
     for (let step = paired; step < added.count; step += 1) {
-      const at = [...place, removed.left + removed.count];
-      const ownPlace = [...rightPlace, added.right + step];
-      if (!this.#isIgnored(ownPlace, ownPlace)) {
+      const at = [...path, removed.left + removed.count];
+      const addedPath = [...rightPath, added.right + step];
+      if (!this.#isIgnored(addedPath, addedPath)) {
         this.#add({ path: pointer(at), op: "add", right: right[added.right + step] as Json });
       }
     }
@@ -274,20 +274,15 @@ class Comparison {
     right: readonly Json[],
     leftIndex: number,
     rightIndex: number,
-    place: JsonPlace,
-    rightPlace: JsonPlace,
+    path: JsonLocation,
+    rightPath: JsonLocation,
   ): void {
-    this.#compare(
-      left[leftIndex] as Json,
-      right[rightIndex] as Json,
-      [...place, leftIndex],
-      [...rightPlace, rightIndex],
-    );
+    this.#compare(left[leftIndex] as Json, right[rightIndex] as Json, [...path, leftIndex], [...rightPath, rightIndex]);
   }
 
-  #isIgnored(place: JsonPlace, rightPlace: JsonPlace): boolean {
+  #isIgnored(path: JsonLocation, rightPath: JsonLocation): boolean {
     if (this.#ignored.isEmpty) return false;
-    const isIgnored = this.#ignored.matches(place) || this.#ignored.matches(rightPlace);
+    const isIgnored = this.#ignored.matches(path) || this.#ignored.matches(rightPath);
     if (isIgnored) this.#ignoredChanges += 1;
     return isIgnored;
   }
@@ -305,8 +300,8 @@ function kindOf(value: Json): "null" | "boolean" | "number" | "string" | "list" 
   return typeof value as "boolean" | "object" | "string";
 }
 
-function pointer(place: JsonPlace): string {
-  return place.map((key) => `/${String(key).replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
+function pointer(path: JsonLocation): string {
+  return path.map((key) => `/${String(key).replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
 }
 
 /** Rebuilds the right document from complete changes. */

@@ -29,13 +29,13 @@ const OBJECT_OPENS = 0x7b;
 const OBJECT_CLOSES = 0x7d;
 
 /** Where inside an item the next byte stands. */
-type Place = "between" | "structure" | "string" | "bare";
+type State = "between" | "structure" | "string" | "bare";
 
 /** Finds where JSON texts end that follow each other, by brackets and quotes alone. It keeps no bytes. */
 class JsonScanner {
   readonly #isSequence: boolean;
   readonly #isArray: boolean;
-  #place: Place = "between";
+  #state: State = "between";
   #depth = 0;
   #isEscaped = false;
   /** The bracket of the array around the items came; after it, commas separate them. */
@@ -48,13 +48,13 @@ class JsonScanner {
 
   /** An item that is not closed by a bracket or a quote is whole when nothing follows. */
   get isWholeAtEnd(): boolean {
-    return this.#place === "bare";
+    return this.#state === "bare";
   }
 
   /** Reads on from `at` to the end of an item, or of the piece. */
   scan(piece: Buffer, at: number): Scanned {
     let position = at;
-    while (this.#place === "between" && position < piece.length) {
+    while (this.#state === "between" && position < piece.length) {
       const isItem = this.#begins(piece[position] as number);
       if (!isItem) position += 1;
     }
@@ -65,7 +65,7 @@ class JsonScanner {
       if (byte === RECORD_SEPARATOR && this.#isSequence) {
         return this.#ended(from, position, position + 1, this.#atBreak());
       }
-      if (this.#place === "bare" && this.#endsBare(byte)) return this.#ended(from, position, position, "complete");
+      if (this.#state === "bare" && this.#endsBare(byte)) return this.#ended(from, position, position, "complete");
       position += 1;
       if (this.#closes(byte)) return this.#ended(from, position, position, "complete");
     }
@@ -73,11 +73,11 @@ class JsonScanner {
   }
 
   #atBreak(): Scanned["outcome"] {
-    return this.#place === "bare" ? "complete" : "broken";
+    return this.#state === "bare" ? "complete" : "broken";
   }
 
   #ended(from: number, to: number, next: number, outcome: Scanned["outcome"]): Scanned {
-    this.#place = "between";
+    this.#state = "between";
     this.#depth = 0;
     this.#isEscaped = false;
     return { from, to, next, outcome };
@@ -87,8 +87,8 @@ class JsonScanner {
   #begins(byte: number): boolean {
     if (isWhite(byte) || (byte === RECORD_SEPARATOR && this.#isSequence)) return false;
     if (this.#isArray && this.#isAroundItems(byte)) return false;
-    if (byte === QUOTE || opens(byte)) this.#place = "structure";
-    else this.#place = "bare";
+    if (byte === QUOTE || opens(byte)) this.#state = "structure";
+    else this.#state = "bare";
     return true;
   }
 
@@ -106,17 +106,17 @@ class JsonScanner {
 
   /** Takes a byte of an item; true when the item ends with it. */
   #closes(byte: number): boolean {
-    if (this.#place === "bare") return false;
-    if (this.#place === "string") {
+    if (this.#state === "bare") return false;
+    if (this.#state === "string") {
       if (this.#isEscaped) this.#isEscaped = false;
       else if (byte === BACKSLASH) this.#isEscaped = true;
       else if (byte === QUOTE) {
-        this.#place = "structure";
+        this.#state = "structure";
         return this.#depth === 0;
       }
       return false;
     }
-    if (byte === QUOTE) this.#place = "string";
+    if (byte === QUOTE) this.#state = "string";
     else if (opens(byte)) this.#depth += 1;
     else if (closes(byte)) {
       this.#depth -= 1;

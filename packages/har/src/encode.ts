@@ -31,8 +31,8 @@ export function* harEntryTexts(entry: HarEntry, index: number): Generator<string
   });
   const [first = "", ...rest] = json.split(mark);
   yield first;
-  for (const [place, text] of rest.entries()) {
-    yield* bodies[place]?.jsonTexts() ?? [];
+  for (const [position, text] of rest.entries()) {
+    yield* bodies[position]?.jsonTexts() ?? [];
     yield text;
   }
 }

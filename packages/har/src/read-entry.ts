@@ -237,26 +237,26 @@ function pairs(value: unknown): readonly HarPair[] {
   });
 }
 
-const MAX_NAMED_PLACES = 5;
+const MAX_NAMED_PATHS = 5;
 
 /** Unreadable header fields are reported, since they are essential to a message. */
-function fields(value: unknown, place: string, leftOut: string[]): readonly HarPair[] {
+function fields(value: unknown, path: string, leftOut: string[]): readonly HarPair[] {
   if (value === undefined || value === null) return [];
-  if (!Array.isArray(value)) leftOut.push(`\`${place}\` is left out: it is no list`);
-  nameUnnamed(value, pairs, place, leftOut);
+  if (!Array.isArray(value)) leftOut.push(`\`${path}\` is left out: it is no list`);
+  nameUnnamed(value, pairs, path, leftOut);
   return pairs(value);
 }
 
 function nameUnnamed(
   value: unknown,
   read: (list: readonly unknown[]) => readonly unknown[],
-  place: string,
+  path: string,
   leftOut: string[],
 ): void {
   if (!Array.isArray(value) || read(value).length === value.length) return;
-  const places = value.flatMap((item, index) => (read([item]).length === 0 ? [`\`${place}[${index}]\``] : []));
-  const more = places.length > MAX_NAMED_PLACES ? ` and ${places.length - MAX_NAMED_PLACES} more` : "";
-  leftOut.push(`left out for want of a name: ${places.slice(0, MAX_NAMED_PLACES).join(", ")}${more}`);
+  const paths = value.flatMap((item, index) => (read([item]).length === 0 ? [`\`${path}[${index}]\``] : []));
+  const more = paths.length > MAX_NAMED_PATHS ? ` and ${paths.length - MAX_NAMED_PATHS} more` : "";
+  leftOut.push(`left out for want of a name: ${paths.slice(0, MAX_NAMED_PATHS).join(", ")}${more}`);
 }
 
 function cookies(value: unknown): readonly HarCookie[] {

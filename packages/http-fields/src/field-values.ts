@@ -102,10 +102,10 @@ export function parseCookieDate(text: string): number | undefined {
   let year: number | undefined;
   for (const part of text.split(/[\t\x20-\x2f\x3b-\x40\x5b-\x60\x7b-\x7e]+/)) {
     const clock = /^([0-9]{1,2}):([0-9]{1,2}):([0-9]{1,2})(?:[^0-9]|$)/.exec(part);
-    const place = months.indexOf(part.slice(0, 3).toLowerCase());
+    const position = months.indexOf(part.slice(0, 3).toLowerCase());
     if (time === undefined && clock !== null) time = [Number(clock[1]), Number(clock[2]), Number(clock[3])];
     else if (day === undefined && /^[0-9]{1,2}(?:[^0-9]|$)/.test(part)) day = Number.parseInt(part, 10);
-    else if (month === undefined && place !== -1) month = place;
+    else if (month === undefined && position !== -1) month = position;
     else if (year === undefined && /^[0-9]{2,4}(?:[^0-9]|$)/.test(part)) year = Number.parseInt(part, 10);
   }
   if (time === undefined || day === undefined || month === undefined || year === undefined) return undefined;
@@ -295,7 +295,7 @@ function base64Text(base64: string): string | undefined {
  * everything and stays alone.
  */
 export function foldVary(fields: string[], name: string): void {
-  let place = -1;
+  let position = -1;
   let kept = 0;
   const members: string[] = [];
   for (let at = 0; at + 1 < fields.length; at += 2) {
@@ -303,19 +303,19 @@ export function foldVary(fields: string[], name: string): void {
     const value = fields[at + 1] ?? "";
     const isVary = fieldName.length === 4 && fieldName.toLowerCase() === "vary";
     if (isVary) addMembers(members, value);
-    if (isVary && place !== -1) continue;
-    if (isVary) place = kept;
+    if (isVary && position !== -1) continue;
+    if (isVary) position = kept;
     fields[kept] = fieldName;
     fields[kept + 1] = value;
     kept += 2;
   }
   fields.length = kept;
-  if (place === -1) {
+  if (position === -1) {
     fields.push("Vary", name);
     return;
   }
   addMembers(members, name);
-  fields[place + 1] = members.includes("*") ? "*" : members.join(", ");
+  fields[position + 1] = members.includes("*") ? "*" : members.join(", ");
 }
 
 function addMembers(members: string[], value: string): void {

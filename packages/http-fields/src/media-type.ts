@@ -241,15 +241,15 @@ export function negotiate<T extends string>(accept: string | undefined, offers: 
 interface Rank {
   quality: number;
   specificity: number;
-  place: number;
+  position: number;
 }
 
 function rankOf(offer: MediaType, ranges: readonly MediaRange[]): Rank | undefined {
   let best: Rank | undefined;
-  for (const [place, range] of ranges.entries()) {
+  for (const [position, range] of ranges.entries()) {
     const specificity = specificityOf(range, offer);
     if (specificity === undefined) continue;
-    if (best === undefined || specificity > best.specificity) best = { quality: range.quality, specificity, place };
+    if (best === undefined || specificity > best.specificity) best = { quality: range.quality, specificity, position };
   }
   return best;
 }
@@ -269,7 +269,7 @@ function specificityOf(range: MediaRange, offer: MediaType): number | undefined 
 function isBetter(one: Rank, other: Rank): boolean {
   if (one.quality !== other.quality) return one.quality > other.quality;
   if (one.specificity !== other.specificity) return one.specificity > other.specificity;
-  return one.place < other.place;
+  return one.position < other.position;
 }
 
 /** Whether the client prefers HTML to JSON, as browsers do when they navigate; tools with `*\/*` do not. */

@@ -36,14 +36,14 @@ export interface MultipartLimits {
 }
 
 /** RFC 2046 section 5.1.1 allows 70; some senders use more. */
-const longestBoundary = 250;
+const MAX_BOUNDARY_LENGTH = 250;
 
 /** The boundary of a multipart Content-Type; undefined for other types and without a usable one. */
 export function multipartBoundary(contentType: MediaTypeLike): string | undefined {
   const mediaType = toMediaType(contentType);
   if (mediaType?.type !== "multipart") return undefined;
   const boundary = parameterValue(mediaType.parameters, "boundary");
-  return boundary === undefined || boundary === "" || boundary.length > longestBoundary ? undefined : boundary;
+  return boundary === undefined || boundary === "" || boundary.length > MAX_BOUNDARY_LENGTH ? undefined : boundary;
 }
 
 /**

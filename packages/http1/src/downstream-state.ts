@@ -45,7 +45,7 @@ export class DownstreamState {
     return this.#ownership === "open" && (this.#request === "none" || this.#request === "arriving");
   }
 
-  /** No request is being received or answered: the idle timeout applies. */
+  /** No request or response is in progress: the idle timeout applies. */
   get isIdle(): boolean {
     return this.#ownership === "open" && this.#request === "none";
   }

@@ -520,7 +520,7 @@ export function countDownForwards(method: string, fields: RawFields): void {
   }
 }
 
-/** Whether a TRACE or OPTIONS request must be answered by this recipient. */
+/** Whether a TRACE or OPTIONS request must be handled by this recipient instead of being forwarded. */
 export function isLastRecipient(method: string, fields: Readonly<RawFields>): boolean {
   if (!isCounted(method)) return false;
   const value = fieldValue(fields, MAX_FORWARDS) ?? "";

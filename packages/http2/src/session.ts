@@ -66,8 +66,8 @@ export interface SessionEvents {
   /** A client opened a stream; set its handler now. `isWhole`: nothing follows the section. */
   onStream?(stream: Http2Stream, section: string[], isWhole: boolean): void;
   /**
-   * Like `onStream`, for a section over the limits, truncated to them. The stream must only be answered; without this
-   * callback it is reset.
+   * Like `onStream`, for a section over the limits, truncated to them. The request must be refused; without this
+   * callback the stream is reset.
    */
   onOverlongStream?(stream: Http2Stream, section: string[], isWhole: boolean): void;
   /** The peer sent SETTINGS. */
@@ -338,7 +338,7 @@ export class Http2Session implements FrameSink, StreamCarrier {
     return stream;
   }
 
-  /** Sends a PING; `answered` is called once. */
+  /** Sends a PING; `acknowledged` is called once. */
   ping(acknowledged: (isAcknowledged: boolean) => void): void {
     if (this.#isFinished) return acknowledged(false);
     this.#out.ping(this.#pings.add(acknowledged), false);
@@ -559,7 +559,8 @@ export class Http2Session implements FrameSink, StreamCarrier {
     if (id !== 0) throw new Http2Error(PROTOCOL_ERROR, "SETTINGS of a stream");
     if ((flags & ACK) !== 0) {
       expectSize(content, 0, "SETTINGS");
-      if (this.#unackedSettings === 0) throw new Http2Error(PROTOCOL_ERROR, "SETTINGS that were never said are taken");
+      if (this.#unackedSettings === 0)
+        throw new Http2Error(PROTOCOL_ERROR, "SETTINGS acknowledgement without SETTINGS");
       this.#unackedSettings -= 1;
       return;
     }

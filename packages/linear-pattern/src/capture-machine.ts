@@ -89,11 +89,11 @@ class Builder {
     let following = next;
     if (node.max === Infinity) {
       const fork = { kind: "fork" as const, first: next, second: next };
-      const place = this.#add(fork);
-      const body = this.#optional(node.item, groups, place);
+      const position = this.#add(fork);
+      const body = this.#optional(node.item, groups, position);
       if (node.isGreedy) fork.first = body;
       else fork.second = body;
-      following = place;
+      following = position;
     } else {
       for (let count = node.min; count < node.max; count += 1) {
         const body = this.#optional(node.item, groups, following);
@@ -215,7 +215,7 @@ export class CaptureMachine {
   run(text: string, from = 0): Readonly<Int32Array> | undefined | "gave-up" {
     let hasMatch = false;
     this.#work = 0;
-    this.#nextPlace();
+    this.#nextPosition();
     this.#current.count = 0;
     for (let at = from; at <= text.length; at += 1) {
       if (!hasMatch && (at === 0 || !this.#anchored)) {
@@ -223,7 +223,7 @@ export class CaptureMachine {
           const next = this.#firstUnits.next(text, at);
           if (next === text.length) break;
           // Visited marks belong to a skipped position.
-          if (next !== at) this.#nextPlace();
+          if (next !== at) this.#nextPosition();
           at = next;
         }
         this.#slots.fill(UNSET);
@@ -236,7 +236,7 @@ export class CaptureMachine {
     return hasMatch ? this.#best : undefined;
   }
 
-  #nextPlace(): void {
+  #nextPosition(): void {
     this.#mark += 1;
     // Old marks must not look new when the counter wraps.
     if (this.#mark > 0xffff_ffff) {
@@ -250,13 +250,13 @@ export class CaptureMachine {
    */
   #step(text: string, at: number): boolean {
     const { instructions, slotCount } = this.#program;
-    const { count, at: places, slots } = this.#current;
+    const { count, at: positions, slots } = this.#current;
     const unit = at < text.length ? text.charCodeAt(at) : -1;
-    this.#nextPlace();
+    this.#nextPosition();
     this.#following.count = 0;
     let hasMatch = false;
     for (let way = 0; way < count && !hasMatch; way += 1) {
-      const instruction = instructions[places[way] ?? 0];
+      const instruction = instructions[positions[way] ?? 0];
       const own = slots.subarray(way * slotCount, (way + 1) * slotCount);
       if (instruction?.kind === "match") {
         this.#best.set(own);
@@ -291,13 +291,13 @@ export class CaptureMachine {
       this.#seen[state] = this.#mark;
       this.#work += 1;
       const flag = state & 1;
-      const place = state >> 1;
-      const instruction = instructions[place];
+      const position = state >> 1;
+      const instruction = instructions[position];
       if (instruction === undefined) continue;
       switch (instruction.kind) {
         case "consume":
         case "match":
-          ways.at[ways.count] = place;
+          ways.at[ways.count] = position;
           ways.slots.set(slots, ways.count * slotCount);
           ways.count += 1;
           break;
@@ -339,10 +339,10 @@ function firstUnits(program: CaptureProgram): FirstUnits | undefined {
   const sets: CharSet[] = [];
   const seen = new Set<number>();
   const stack = [program.start];
-  for (let place = stack.pop(); place !== undefined; place = stack.pop()) {
-    if (seen.has(place)) continue;
-    seen.add(place);
-    const instruction = program.instructions[place];
+  for (let position = stack.pop(); position !== undefined; position = stack.pop()) {
+    if (seen.has(position)) continue;
+    seen.add(position);
+    const instruction = program.instructions[position];
     if (instruction === undefined || instruction.kind === "match") return undefined;
     if (instruction.kind === "consume") sets.push(instruction.set);
     else if (instruction.kind === "fork") stack.push(instruction.second, instruction.first);

@@ -10,7 +10,7 @@ import { buildCaptureProgram, CaptureMachine, type CaptureProgram } from "./capt
 import { type CharSet, parsePattern, type PatternNode, PatternRefusal } from "./syntax.ts";
 
 /** Longer texts find no more than these. */
-const LONGEST = 200;
+const MAX_LITERAL_LENGTH = 200;
 
 const NOTHING: Sure = { exact: undefined, prefix: "", suffix: "", best: "" };
 
@@ -242,10 +242,10 @@ function requiredText(node: PatternNode): string {
 }
 
 function exactly(text: string): Sure {
-  const kept = text.slice(0, LONGEST);
+  const kept = text.slice(0, MAX_LITERAL_LENGTH);
   return kept === text
     ? { exact: text, prefix: text, suffix: text, best: text }
-    : { exact: undefined, prefix: kept, suffix: text.slice(-LONGEST), best: kept };
+    : { exact: undefined, prefix: kept, suffix: text.slice(-MAX_LITERAL_LENGTH), best: kept };
 }
 
 function sureOf(node: PatternNode): Sure {
@@ -268,7 +268,7 @@ function sureOf(node: PatternNode): Sure {
       if (node.min === 0) return NOTHING;
       const item = sureOf(node.item);
       if (item.exact === undefined) return item;
-      const all = exactly(item.exact.repeat(Math.min(node.min, LONGEST)));
+      const all = exactly(item.exact.repeat(Math.min(node.min, MAX_LITERAL_LENGTH)));
       return node.min === node.max ? all : { ...all, exact: undefined };
     }
     case "sequence":
@@ -288,11 +288,11 @@ function sequence(items: readonly Sure[]): Sure {
       isPrefixOpen = false;
       run = item.suffix;
     } else run += item.exact;
-    run = run.slice(-LONGEST);
-    prefix = prefix.slice(0, LONGEST);
+    run = run.slice(-MAX_LITERAL_LENGTH);
+    prefix = prefix.slice(0, MAX_LITERAL_LENGTH);
   }
-  best = longer(best, run).slice(0, LONGEST);
-  return { exact: isPrefixOpen && prefix.length < LONGEST ? prefix : undefined, prefix, suffix: run, best };
+  best = longer(best, run).slice(0, MAX_LITERAL_LENGTH);
+  return { exact: isPrefixOpen && prefix.length < MAX_LITERAL_LENGTH ? prefix : undefined, prefix, suffix: run, best };
 }
 
 function longer(left: string, right: string): string {

@@ -139,7 +139,7 @@ export function explainLeaf(
   const text =
     outcome === "needs-body"
       ? `${statement}: unknown, the body was not read`
-      : compiled.gaveUp?.(subject) === true
+      : compiled.exceededStepLimit?.(subject) === true
         ? `${statement}: the pattern exceeds the step limit on this text, which counts as no match`
         : `${statement}: no, ${because}`;
   return { outcome, pointer, text, parts: [] };

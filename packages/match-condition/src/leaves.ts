@@ -39,7 +39,7 @@ export interface CompiledLeaf {
   readonly about: MessageSide | "passing" | "address";
   decide(subject: MatchSubject): Decision;
   /** True when the pattern exceeded the step limit on the subject's texts. */
-  gaveUp?(subject: MatchSubject): boolean;
+  exceededStepLimit?(subject: MatchSubject): boolean;
   /** A text, ASCII letters in lower case, that the URL of every matching subject contains. */
   readonly urlText?: string;
   /** The same, for URLs without percent-encoding only. */
@@ -118,14 +118,14 @@ function addressPattern(leaf: Of<"url_pattern" | "path_pattern" | "host">): Comp
       cost: "text",
       about: "address",
       decide: (subject) => forms(subject).some((text) => pattern.test(text)),
-      gaveUp: (subject) => forms(subject).some((text) => pattern.search(text) === "gave-up"),
+      exceededStepLimit: (subject) => forms(subject).some((text) => pattern.search(text) === "gave-up"),
     };
   }
   return {
     cost: "text",
     about: "address",
     decide: (subject) => pattern.test(read(subject)),
-    gaveUp: (subject) => pattern.search(read(subject)) === "gave-up",
+    exceededStepLimit: (subject) => pattern.search(read(subject)) === "gave-up",
     urlText: pattern.requiredText,
   };
 }
@@ -173,7 +173,8 @@ function addressFact(
         cost: "fields",
         about: "address",
         decide: ({ query }) => queryValues(query, leaf.name).some((value) => pattern.test(value)),
-        gaveUp: ({ query }) => queryValues(query, leaf.name).some((value) => pattern.search(value) === "gave-up"),
+        exceededStepLimit: ({ query }) =>
+          queryValues(query, leaf.name).some((value) => pattern.search(value) === "gave-up"),
         ...plain(leaf.name),
       };
     }
@@ -204,7 +205,7 @@ function headerLeaf(leaf: Of<"header" | "header_pattern" | "content_type">): Com
     cost: "fields",
     about,
     decide: (subject) => texts(subject).some((value) => pattern.test(value)),
-    gaveUp: (subject) => texts(subject).some((value) => pattern.search(value) === "gave-up"),
+    exceededStepLimit: (subject) => texts(subject).some((value) => pattern.search(value) === "gave-up"),
     ...(!readsTwice && { fieldText: pattern.requiredText }),
   };
 }
@@ -219,7 +220,7 @@ function bodyPattern(leaf: Of<"body_pattern">): CompiledLeaf {
       if (text === NOT_READ) return "needs-body";
       return text !== undefined && pattern.test(text);
     },
-    gaveUp: (subject) => {
+    exceededStepLimit: (subject) => {
       const text = bodyText(subject, leaf.side ?? subject.phase);
       return typeof text === "string" && pattern.search(text) === "gave-up";
     },

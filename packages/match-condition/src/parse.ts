@@ -287,13 +287,13 @@ type FieldCheck =
   | "operationType"
   | "statusRange";
 
-function textProblem(value: unknown, longest: number): string | undefined {
+function textProblem(value: unknown, maxLength: number): string | undefined {
   if (typeof value !== "string") return "must be a text";
-  return value.length > longest ? `may have at most ${longest} characters` : undefined;
+  return value.length > maxLength ? `may have at most ${maxLength} characters` : undefined;
 }
 
-function filledProblem(value: unknown, longest: number): string | undefined {
-  const problem = textProblem(value, longest);
+function filledProblem(value: unknown, maxLength: number): string | undefined {
+  const problem = textProblem(value, maxLength);
   return problem ?? (String(value).trim() === "" ? "must not be blank" : undefined);
 }
 

@@ -89,14 +89,14 @@ function matchesWildcard(text: string, parts: readonly string[], floating: boole
 
 /** The terms of a conjunction without the directions that are a part of its other terms; see {@link directionsOf}. */
 export function separateTerms(terms: readonly Query[]): readonly Query[] {
-  return terms.some(asksForMessages) ? terms.filter((term) => !asksForDirection(term)) : terms;
+  return terms.some(testsMessages) ? terms.filter((term) => !testsDirection(term)) : terms;
 }
 
-function asksForMessages(term: Query): boolean {
+function testsMessages(term: Query): boolean {
   return term.kind === "field" && term.field === "ws.text";
 }
 
-function asksForDirection(term: Query): boolean {
+function testsDirection(term: Query): boolean {
   return term.kind === "field" && term.field === "dir";
 }
 

@@ -16,17 +16,17 @@ export function formatQuery(query: Query): string {
 }
 
 /** `place`: the loosest operator that needs no parentheses here. */
-function write(query: Query, place: "or" | "and" | "not"): string {
+function write(query: Query, context: "or" | "and" | "not"): string {
   switch (query.kind) {
     case "all":
       return "";
     case "or": {
       const text = query.terms.map((term) => write(term, "and")).join(" OR ");
-      return place === "or" ? text : `(${text})`;
+      return context === "or" ? text : `(${text})`;
     }
     case "and": {
       const text = query.terms.map((term) => write(term, term.kind === "and" ? "not" : "and")).join(" ");
-      return place === "not" ? `(${text})` : text;
+      return context === "not" ? `(${text})` : text;
     }
     case "not":
       return query.term.kind === "not" ? `-(${write(query.term, "or")})` : `-${write(query.term, "not")}`;
@@ -56,8 +56,8 @@ function formatTest(test: FieldTest, unit: NumberUnit, slashes: boolean): string
   if (test.kind === "exists") return ":*";
   if (test.kind === "number") return formatNumberTest(test, unit);
   const operator = test.mode === "matches" ? ":" : test.mode === "equals" ? ":=" : ":!=";
-  const place = test.mode !== "matches" ? "exact" : slashes ? "slashes" : "value";
-  const values = test.values.map((value) => formatValue(value, place));
+  const context = test.mode !== "matches" ? "exact" : slashes ? "slashes" : "value";
+  const values = test.values.map((value) => formatValue(value, context));
   const [first] = values;
   return `${operator}${values.length === 1 && first !== undefined ? first : `(${values.join("|")})`}`;
 }
@@ -88,20 +88,20 @@ function formatRange({ min, max }: NumberRange, unit: NumberUnit): string {
   return `${min === null ? "" : formatNumber(min, unit)}..${max === null ? "" : formatNumber(max, unit)}`;
 }
 
-function formatValue(value: TextValue, place: "free" | "slashes" | "value" | "exact"): string {
+function formatValue(value: TextValue, context: "free" | "slashes" | "value" | "exact"): string {
   if (value.kind === "pattern") {
     const source = value.source.replace(/\\.|\[(?:\\.|[^\]\\])*\]|\//gs, (found) => (found === "/" ? "\\/" : found));
-    const ambiguous = (place === "free" || place === "slashes") && !PATTERN_CHARACTERS.test(source);
+    const ambiguous = (context === "free" || context === "slashes") && !PATTERN_CHARACTERS.test(source);
     return `/${ambiguous ? `(?:${source})` : source}/${value.flags}`;
   }
   if (value.kind === "wildcard") return value.parts.map(escapeWord).join("*");
-  return isPlain(value.text, place) ? value.text : quote(value.text);
+  return isPlain(value.text, context) ? value.text : quote(value.text);
 }
 
-function isPlain(text: string, place: "free" | "slashes" | "value" | "exact"): boolean {
+function isPlain(text: string, context: "free" | "slashes" | "value" | "exact"): boolean {
   if (!PLAIN.test(text) || text.startsWith("/")) return false;
-  if (place === "value") return !/^(?:=|!=|>|<)/.test(text) && !text.includes("..");
-  if (place === "slashes" || place === "exact") return !/^(?:=|!=|>|<)/.test(text);
+  if (context === "value") return !/^(?:=|!=|>|<)/.test(text) && !text.includes("..");
+  if (context === "slashes" || context === "exact") return !/^(?:=|!=|>|<)/.test(text);
   return !/^[-@]|^(?:AND|OR|NOT)$|[:=<>!]/.test(text);
 }
 
@@ -120,88 +120,89 @@ function quote(text: string): string {
 
 /** Says in English what a query selects, for tooltips: `the method is POST and the status is at least 500`. */
 export function describeQuery(query: Query): string {
-  return query.kind === "all" ? "everything" : say(query, true);
+  return query.kind === "all" ? "everything" : describe(query, true);
 }
 
-function say(query: Query, outermost: boolean): string {
+function describe(query: Query, outermost: boolean): string {
   switch (query.kind) {
     case "all":
       return "anything";
     case "and":
     case "or": {
-      const said = query.kind === "and" ? sayTogether(query.terms) : query.terms.map((term) => say(term, false));
-      const text = said.join(query.kind === "and" ? " and " : " or ");
+      const parts =
+        query.kind === "and" ? describeTogether(query.terms) : query.terms.map((term) => describe(term, false));
+      const text = parts.join(query.kind === "and" ? " and " : " or ");
       return outermost ? text : `(${text})`;
     }
     case "not":
-      return sayNot(query.term);
+      return describeNot(query.term);
     case "preset":
-      return `@${query.name} (${say(query.query, true)})`;
+      return `@${query.name} (${describe(query.query, true)})`;
     case "anywhere":
-      return `the URL, a header or a body ${sayText(query.value, "contains")}`;
+      return `the URL, a header or a body ${describeText(query.value, "contains")}`;
     case "since":
-      return `it started ${sayMoment(query.moment, "within the last", "at or after")}`;
+      return `it started ${describeMoment(query.moment, "within the last", "at or after")}`;
     case "before":
-      return `it started ${sayMoment(query.moment, "longer ago than", "before")}`;
+      return `it started ${describeMoment(query.moment, "longer ago than", "before")}`;
     case "json":
-      return `the value at ${query.path} in the ${query.side === "req" ? "request" : "response"} body ${sayTest(query.test, "equals", "count")}`;
+      return `the value at ${query.path} in the ${query.side === "req" ? "request" : "response"} body ${describeTest(query.test, "equals", "count")}`;
     case "field": {
       const { phrase, value, name } = fieldOf(query.field);
-      if (name === "modified" || name === "passthrough") return sayFlag(phrase, query.test);
+      if (name === "modified" || name === "passthrough") return describeFlag(phrase, query.test);
       const subject = query.key === null ? phrase : `${phrase} named “${query.key}”`;
-      return `${subject} ${sayTest(query.test, value.type === "text" ? value.literal : "equals", value.type === "number" ? value.unit : "count")}`;
+      return `${subject} ${describeTest(query.test, value.type === "text" ? value.literal : "equals", value.type === "number" ? value.unit : "count")}`;
     }
   }
 }
 
-const WAYS = { in: "from the server", out: "from the client" } as const;
+const DIRECTION_PHRASES = { in: "from the server", out: "from the client" } as const;
 
 /** Directions beside texts of messages are said with those, since they are about the same message. */
-function sayTogether(terms: readonly Query[]): readonly string[] {
+function describeTogether(terms: readonly Query[]): readonly string[] {
   const [direction, ...others] = directionsOf(terms);
-  if (direction === undefined || others.length > 0) return terms.map((term) => say(term, false));
+  if (direction === undefined || others.length > 0) return terms.map((term) => describe(term, false));
   return separateTerms(terms).map((term) => {
-    const text = say(term, false);
+    const text = describe(term, false);
     if (term.kind !== "field" || term.field !== "ws.text") return text;
     const { phrase } = fieldOf(term.field);
-    return `${phrase} ${WAYS[direction]}${text.slice(phrase.length)}`;
+    return `${phrase} ${DIRECTION_PHRASES[direction]}${text.slice(phrase.length)}`;
   });
 }
 
-function sayNot(term: Query): string {
-  return `not ${term.kind === "and" || term.kind === "or" ? say(term, false) : `(${say(term, true)})`}`;
+function describeNot(term: Query): string {
+  return `not ${term.kind === "and" || term.kind === "or" ? describe(term, false) : `(${describe(term, true)})`}`;
 }
 
-function sayFlag(phrase: string, test: FieldTest): string {
+function describeFlag(phrase: string, test: FieldTest): string {
   if (test.kind !== "text") return `it is known whether it was ${phrase}`;
   const wanted = test.values.some((value) => value.kind === "literal" && value.text === "true");
   return `it was ${wanted === (test.mode !== "differs") ? "" : "not "}${phrase}`;
 }
 
-function sayMoment(moment: Moment, ago: string, at: string): string {
+function describeMoment(moment: Moment, ago: string, at: string): string {
   return moment.kind === "ago"
     ? `${ago} ${formatDuration(moment.ms)}`
     : `${at} ${formatNumber(moment.epochMs, "time")}`;
 }
 
-function sayTest(test: FieldTest, literal: "contains" | "equals", unit: NumberUnit): string {
+function describeTest(test: FieldTest, literal: "contains" | "equals", unit: NumberUnit): string {
   if (test.kind === "exists") return "is present";
   if (test.kind === "number") {
-    const ranges = test.ranges.map((range) => sayRange(range, unit)).join(" or ");
+    const ranges = test.ranges.map((range) => describeRange(range, unit)).join(" or ");
     return test.mode === "differs" ? `is known and not ${ranges}` : `is ${ranges}`;
   }
-  if (test.mode === "matches") return test.values.map((value) => sayText(value, literal)).join(" or ");
+  if (test.mode === "matches") return test.values.map((value) => describeText(value, literal)).join(" or ");
   const values = test.values.map((value) => `“${value.kind === "literal" ? value.text : ""}”`).join(" or ");
   return test.mode === "equals" ? `is exactly ${values}` : `is present and not ${values}`;
 }
 
-function sayText(value: TextValue, literal: "contains" | "equals"): string {
+function describeText(value: TextValue, literal: "contains" | "equals"): string {
   if (value.kind === "pattern") return `matches /${value.source}/${value.flags}`;
   if (value.kind === "wildcard") return `looks like “${value.parts.join("*")}”`;
   return `${literal === "equals" ? "is" : "contains"} “${value.text}”`;
 }
 
-function sayRange({ min, max, minExcluded, maxExcluded }: NumberRange, unit: NumberUnit): string {
+function describeRange({ min, max, minExcluded, maxExcluded }: NumberRange, unit: NumberUnit): string {
   const low = min === null ? "" : formatNumber(min, unit);
   const high = max === null ? "" : formatNumber(max, unit);
   if (min !== null && max !== null) return min === max ? low : `from ${low} to ${high}`;

@@ -225,7 +225,7 @@ function fieldTerm(row: Field, term: ScannedTerm, text: string): Query {
 
 function fieldTest(row: Field, term: ScannedTerm, text: string): FieldTest {
   const operator = (term.operator?.text ?? ":").slice(1);
-  if (asksExistence(term)) return { kind: "exists" };
+  if (testsExistence(term)) return { kind: "exists" };
   if (row.value.type === "number") return numberTest(row.name, row.value.unit, operator, term, text);
   if (operator !== "" && operator !== "=" && operator !== "!=") {
     throw new Refusal(`\`${row.name}\` is text and cannot be compared with \`${operator}\``, term.operator ?? term);
@@ -262,7 +262,7 @@ function listHint(name: string, value: ScannedValue, text: string, separator = /
   return values.length < 2 ? undefined : `several values need parentheses: \`${name}:(${values.join("|")})\``;
 }
 
-function asksExistence(term: ScannedTerm): boolean {
+function testsExistence(term: ScannedTerm): boolean {
   const [value] = term.values;
   return (
     term.values.length === 1 &&
@@ -335,7 +335,7 @@ function jsonTerm(term: ScannedTerm): Query {
 
 function jsonTest(term: ScannedTerm): FieldTest {
   const operator = (term.operator?.text ?? ":").slice(1);
-  if (asksExistence(term)) return { kind: "exists" };
+  if (testsExistence(term)) return { kind: "exists" };
   const [first] = term.values;
   const isRange =
     operator === "" &&

@@ -86,7 +86,7 @@ class Scanner {
     return this.#text.charAt(this.#at + offset);
   }
 
-  #complain(message: string, start: number, end: number): void {
+  #report(message: string, start: number, end: number): void {
     this.#problem ??= { message, start, end };
   }
 
@@ -137,7 +137,7 @@ class Scanner {
       const close = next === "[" ? this.#text.indexOf("]", end) : closingParenthesis(this.#text, end);
       if (close === -1) {
         if (findField(name) === undefined && next === "[") return undefined;
-        this.#complain(`\`${next}\` is not closed`, end, this.#text.length);
+        this.#report(`\`${next}\` is not closed`, end, this.#text.length);
         key = { text: this.#text.slice(end + 1), start: end + 1, end: this.#text.length };
         this.#at = this.#text.length;
         return { name, key, start, end: this.#at };
@@ -147,7 +147,7 @@ class Scanner {
     }
     if (this.#text.charAt(end) !== ":") {
       if (key === undefined || (findField(name) === undefined && next === "[")) return undefined;
-      this.#complain(`\`${this.#text.slice(start, end)}\` needs a colon and a value, such as \`:*\``, start, end);
+      this.#report(`\`${this.#text.slice(start, end)}\` needs a colon and a value, such as \`:*\``, start, end);
       this.#at = end;
       return { name, key, start, end };
     }
@@ -160,7 +160,7 @@ class Scanner {
     const char = this.#char();
     if (char === "" || SPACE.test(char) || char === ")") {
       const written = this.#text.slice(field.start, operator.end);
-      this.#complain(`\`${written}\` needs a value; \`:*\` asks whether there is one`, field.start, operator.end);
+      this.#report(`\`${written}\` needs a value; \`:*\` asks whether there is one`, field.start, operator.end);
       return [];
     }
     return char === "(" ? this.#list(slashes) : [this.#value(slashes, false)];
@@ -173,7 +173,7 @@ class Scanner {
     for (;;) {
       while (SPACE.test(this.#char())) this.#at += 1;
       if (this.#char() === "" || this.#char() === ")" || this.#char() === "|") {
-        this.#complain("a value is missing in the list", this.#at, Math.min(this.#at + 1, this.#text.length));
+        this.#report("a value is missing in the list", this.#at, Math.min(this.#at + 1, this.#text.length));
       } else {
         values.push(this.#value(slashes, true));
       }
@@ -183,10 +183,10 @@ class Scanner {
         this.#at += 1;
         if (char === ")") return values;
       } else if (char === "") {
-        this.#complain("the list is not closed: `)` is missing", open, this.#text.length);
+        this.#report("the list is not closed: `)` is missing", open, this.#text.length);
         return values;
       } else {
-        this.#complain("values of a list are separated by `|`", this.#at, this.#at + 1);
+        this.#report("values of a list are separated by `|`", this.#at, this.#at + 1);
       }
     }
   }
@@ -201,7 +201,7 @@ class Scanner {
         return pattern;
       }
       if (!slashes && pattern === undefined) {
-        this.#complain(
+        this.#report(
           "the pattern is not closed: `/` is missing (quote the value if it is not a pattern)",
           this.#at,
           this.#text.length,
@@ -220,7 +220,7 @@ class Scanner {
     const inside = /^\/(?:\\.|[^\\/])*/s.exec(written)?.[0].length ?? 0;
     const isEnclosed = inside < written.lastIndexOf("/") && /\/[ims]*$/.test(written);
     if (!isEnclosed || ![...written.matchAll(/\\(.)/gs)].some(([, char]) => !WORD_SPECIAL.test(char ?? ""))) return;
-    this.#complain(
+    this.#report(
       "a slash inside a pattern is written `\\/` (quote the value if it is not a pattern)",
       start + inside,
       start + inside + 1,
@@ -245,7 +245,7 @@ class Scanner {
       text += unicode === undefined ? (ESCAPES[escaped] ?? escaped) : String.fromCharCode(Number.parseInt(unicode, 16));
       this.#at += unicode === undefined ? escaped.length : 5;
     }
-    this.#complain('the quotation mark is not closed: `"` is missing', start, this.#text.length);
+    this.#report('the quotation mark is not closed: `"` is missing', start, this.#text.length);
     return { kind: "quoted", text, start, end: this.#at };
   }
 

@@ -6,9 +6,9 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { SocksClient } from "socks";
 import { METHOD, REPLY, replyBytes, Socks5ClientHandshake, Socks5ServerHandshake } from "./index.ts";
-import type { ClientStep, ReplyCode, ServerStep, Socks5Credentials, Socks5Place } from "./index.ts";
+import type { ClientStep, ReplyCode, ServerStep, Socks5Credentials, Socks5Address } from "./index.ts";
 
-const TARGET: Socks5Place = { host: { kind: "name", name: "origin.test" }, port: 443 };
+const TARGET: Socks5Address = { host: { kind: "name", name: "origin.test" }, port: 443 };
 const bytesOf = (text: string): Buffer => Buffer.from(text, "latin1");
 const user = (username: string, password: string): Socks5Credentials => ({
   username: bytesOf(username),
@@ -176,7 +176,7 @@ test("no bytes, however split, make either end throw or keep more than a message
 
 /** A server on a real socket that reports the request and replies with the code. */
 async function listen(code: ReplyCode, credentials?: (given: Socks5Credentials) => boolean) {
-  const asked: Socks5Place[] = [];
+  const asked: Socks5Address[] = [];
   const server = createServer((socket) => {
     const handshake = new Socks5ServerHandshake(credentials);
     socket.on("data", (chunk: Buffer) => {

@@ -17,7 +17,7 @@ import {
   replyBytes,
   requestBytes,
   type Socks5Credentials,
-  type Socks5Place,
+  type Socks5Address,
   type Socks5Problem,
   type Socks5Request,
 } from "./messages.ts";
@@ -39,7 +39,7 @@ export interface ClientStep {
   readonly outcome:
     | { readonly kind: "going-on" }
     /** The tunnel is open; `rest` was received through it. */
-    | { readonly kind: "open"; readonly bound: Socks5Place; readonly rest: Buffer }
+    | { readonly kind: "open"; readonly bound: Socks5Address; readonly rest: Buffer }
     | { readonly kind: "failed"; readonly failure: ClientFailure };
 }
 
@@ -53,7 +53,7 @@ export class Socks5ClientHandshake {
   readonly #credentials: Uint8Array | undefined;
 
   /** Throws RangeError for names and credentials that are too long for SOCKS5. */
-  constructor(target: Socks5Place, credentials: Socks5Credentials | undefined) {
+  constructor(target: Socks5Address, credentials: Socks5Credentials | undefined) {
     this.#request = requestBytes(COMMAND.connect, target);
     this.#credentials = credentials && credentialsBytes(credentials);
   }

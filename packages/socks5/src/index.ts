@@ -15,7 +15,7 @@ export {
   type ReplyCode,
   type Socks5Credentials,
   type Socks5Host,
-  type Socks5Place,
+  type Socks5Address,
   type Socks5Problem,
   type Socks5Request,
 } from "./messages.ts";

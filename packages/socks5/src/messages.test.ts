@@ -17,7 +17,7 @@ import {
   replyText,
   requestBytes,
 } from "./messages.ts";
-import type { Reading, Socks5Place } from "./messages.ts";
+import type { Reading, Socks5Address } from "./messages.ts";
 
 type Read = (bytes: Buffer) => Reading<unknown>;
 
@@ -108,7 +108,7 @@ const octets = (length: number): fc.Arbitrary<Uint8Array> => fc.uint8Array({ min
 const latin1Name = fc
   .uint8Array({ minLength: 1, maxLength: 255 })
   .map((bytes) => Buffer.from(bytes).toString("latin1"));
-const place: fc.Arbitrary<Socks5Place> = fc.record({
+const place: fc.Arbitrary<Socks5Address> = fc.record({
   host: fc.oneof(
     octets(4).map((bytes) => ({ kind: "ipv4" as const, octets: bytes })),
     octets(16).map((bytes) => ({ kind: "ipv6" as const, octets: bytes })),
@@ -162,7 +162,7 @@ test("hostile bytes end in one of three ways, never in an exception and never in
 });
 
 test("values that SOCKS5 cannot carry are refused", () => {
-  const named = (name: string): Socks5Place => ({ host: { kind: "name", name }, port: 1 });
+  const named = (name: string): Socks5Address => ({ host: { kind: "name", name }, port: 1 });
   assert.throws(() => requestBytes(1, named("")), RangeError);
   assert.throws(() => requestBytes(1, named("x".repeat(256))), RangeError);
   const long = new Uint8Array(256);

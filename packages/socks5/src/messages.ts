@@ -46,7 +46,7 @@ export type Socks5Host =
   | { readonly kind: "ipv4" | "ipv6"; readonly octets: Uint8Array }
   | { readonly kind: "name"; readonly name: string };
 
-export interface Socks5Place {
+export interface Socks5Address {
   readonly host: Socks5Host;
   readonly port: number;
 }
@@ -119,25 +119,25 @@ export function readCredentialsReply(bytes: Buffer): Reading<boolean> {
 }
 
 /** A request: a command, which may be none of {@link COMMAND}, and the destination (RFC 1928, 4). */
-export interface Socks5Request extends Socks5Place {
+export interface Socks5Request extends Socks5Address {
   readonly command: number;
 }
 
 export function readRequest(bytes: Buffer): Reading<Socks5Request> {
-  return readPlaced(bytes, (command, place) => ({ command, ...place }));
+  return readAddressed(bytes, (command, address) => ({ command, ...address }));
 }
 
 /** A server's reply: its code, and the address it uses (RFC 1928, 6). */
-export interface Socks5Reply extends Socks5Place {
+export interface Socks5Reply extends Socks5Address {
   readonly code: number;
 }
 
 export function readReply(bytes: Buffer): Reading<Socks5Reply> {
-  return readPlaced(bytes, (code, place) => ({ code, ...place }));
+  return readAddressed(bytes, (code, address) => ({ code, ...address }));
 }
 
 /** Requests and replies have the same format. */
-function readPlaced<T>(bytes: Buffer, make: (second: number, place: Socks5Place) => T): Reading<T> {
+function readAddressed<T>(bytes: Buffer, make: (second: number, address: Socks5Address) => T): Reading<T> {
   if (bytes.length > 0 && bytes[0] !== VERSION) return invalid("version");
   if (bytes.length > 2 && bytes[2] !== 0) return invalid("reserved");
   const [, second, , type] = bytes;
@@ -149,8 +149,8 @@ function readPlaced<T>(bytes: Buffer, make: (second: number, place: Socks5Place)
   const [from, to] = extent;
   const lengthBytes = to + 2;
   if (bytes.length < lengthBytes) return partial(lengthBytes);
-  const place = { host: hostFrom(type, bytes.subarray(from, to)), port: bytes.readUInt16BE(to) };
-  return { kind: "whole", value: make(second, place), lengthBytes };
+  const address = { host: hostFrom(type, bytes.subarray(from, to)), port: bytes.readUInt16BE(to) };
+  return { kind: "whole", value: make(second, address), lengthBytes };
 }
 
 /** Start and end of the address; undefined while its length byte is missing. */
@@ -191,18 +191,18 @@ export function credentialsReplyBytes(isAccepted: boolean): Uint8Array {
 }
 
 /** Throws RangeError for empty names and names of more than 255 bytes. */
-export function requestBytes(command: number, place: Socks5Place): Uint8Array {
-  return placedBytes(command, place);
+export function requestBytes(command: number, address: Socks5Address): Uint8Array {
+  return addressedBytes(command, address);
 }
 
-const UNSPECIFIED: Socks5Place = { host: { kind: "ipv4", octets: new Uint8Array(4) }, port: 0 };
+const UNSPECIFIED: Socks5Address = { host: { kind: "ipv4", octets: new Uint8Array(4) }, port: 0 };
 
 /** A reply; the default address is 0.0.0.0:0, as in failures. */
-export function replyBytes(code: ReplyCode, bound: Socks5Place = UNSPECIFIED): Uint8Array {
-  return placedBytes(code, bound);
+export function replyBytes(code: ReplyCode, bound: Socks5Address = UNSPECIFIED): Uint8Array {
+  return addressedBytes(code, bound);
 }
 
-function placedBytes(second: number, { host, port }: Socks5Place): Uint8Array {
+function addressedBytes(second: number, { host, port }: Socks5Address): Uint8Array {
   return Uint8Array.of(VERSION, second, 0, ...hostBytes(host), port >> 8, port & 255);
 }
 

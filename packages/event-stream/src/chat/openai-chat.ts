@@ -43,7 +43,7 @@ function readChoice(choice: Facts, response: OpenResponse): void {
   open.reasoning.add(asText(delta["reasoning_content"]) ?? asText(delta["reasoning"]));
   open.refusal.add(asText(delta["refusal"]));
   const calls = asObjects(delta["tool_calls"]);
-  for (const [place, call] of calls.entries()) readToolCall(call, place, open);
+  for (const [position, call] of calls.entries()) readToolCall(call, position, open);
   const single = asObject(delta["function_call"]);
   if (single !== undefined) readToolCall({ function: single }, 0, open);
 }
@@ -58,8 +58,8 @@ function readContent(content: unknown, open: OpenChoice): void {
   }
 }
 
-function readToolCall(call: Facts, place: number, open: OpenChoice): void {
-  const known = open.toolCall(asCount(call["index"]) ?? place);
+function readToolCall(call: Facts, position: number, open: OpenChoice): void {
+  const known = open.toolCall(asCount(call["index"]) ?? position);
   const called = asObject(call["function"]) ?? asObject(call["custom"]);
   if (known === undefined) return;
   known.id ??= asName(call["id"]) ?? null;

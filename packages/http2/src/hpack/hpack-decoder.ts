@@ -1,19 +1,19 @@
 import { DynamicTable, ENTRY_OVERHEAD_BYTES, STATIC_SIZE, STATIC_TABLE, TABLE_BYTES } from "./tables.ts";
 import { HpackError, readHuffman } from "./huffman.ts";
 
-/** What of one field section is taken. */
+/** Limits of one field section. */
 export interface SectionLimits {
   readonly maxFields: number;
-  /** Names and values, and 32 for each field (RFC 9113, 6.5.2). */
+  /** Sum of names, values and 32 bytes per field (RFC 9113, 6.5.2). */
   readonly listBytes: number;
 }
 
-/** Of requests and answers at most: method, scheme, authority, path, protocol. */
+/** A request has up to five: method, scheme, authority, path, protocol. */
 const MAX_PSEUDO_FIELDS = 5;
 
 /**
- * The limits of a section for a message that may have `fieldCount` fields and `headBytes` bytes in HTTP/1.1; `counted` fields
- * more are read, so that a refusal can say how many they were.
+ * Section limits that correspond to HTTP/1.1 limits of `fieldCount` fields and `headBytes` bytes. `counted` additional
+ * fields are read, so that an error message can state their number.
  */
 export function sectionLimits(
   { headBytes, fieldCount }: { readonly headBytes: number; readonly fieldCount: number },
@@ -28,37 +28,37 @@ const WITH_INDEXING = 0x40;
 const TABLE_SIZE = 0x20;
 const HUFFMAN = 0x80;
 
-/** The smallest and the last size, if there were several between two blocks (RFC 7541, 4.2). */
+/** After several changes between two blocks, the minimum and the final size (RFC 7541, 4.2). */
 const MAX_TABLE_SIZES = 2;
 
-/** Four bytes behind the prefix of a number are 28 bits: more than any block needs, and far from an overflow. */
+/** Four bytes after the prefix of an integer give 28 bits: enough for any block, without overflow. */
 const MAX_SHIFT = 21;
 
-/** By index; there is no entry 0. */
+/** By index; index 0 is unused. */
 const STATIC_NAMES: readonly string[] = ["", ...STATIC_TABLE.map(([name]) => name)];
 const STATIC_VALUES: readonly string[] = ["", ...STATIC_TABLE.map(([, value]) => value)];
 
-/** Decodes the field blocks of one direction of a connection (RFC 7541), and keeps the table they refer to. */
+/** Decodes the field blocks of one direction of a connection (RFC 7541) and maintains its dynamic table. */
 export class HpackDecoder {
   readonly #maxTableBytes: number;
   #tableBytes: number;
   readonly #table = new DynamicTable();
-  /** Where the reading of the block is, and the field it read last. */
+  /** Offset in the current block, and the last field read. */
   #at = 0;
   #name = "";
   #value = "";
 
-  /** `tableBytes` is what our SETTINGS_HEADER_TABLE_SIZE allows the peer's encoder. */
+  /** `tableBytes`: our SETTINGS_HEADER_TABLE_SIZE, the limit for the peer's encoder. */
   constructor(tableBytes: number = TABLE_BYTES) {
     this.#maxTableBytes = tableBytes;
-    // A larger table than the usual one is the encoder's choice, which it announces (RFC 9113, 4.3.1).
+    // The encoder announces a table larger than the default (RFC 9113, 4.3.1).
     this.#tableBytes = Math.min(tableBytes, TABLE_BYTES);
   }
 
   /**
-   * Appends the fields of a block to `into`, as `[name0, value0, …]`. False: they were more than the limits allow; what
-   * was beyond them was read for the table's sake, and dropped.
-   * @throws HpackError for a block that cannot be decoded; later ones cannot be either
+   * Appends the fields of a block to `into`, as `[name0, value0, …]`. False: they exceeded the limits; the excess was
+   * decoded to keep the table in sync, and dropped.
+   * @throws HpackError for an invalid block; later blocks cannot be decoded either
    */
   decode(block: Buffer, into: string[], limits: SectionLimits): boolean {
     this.#at = 0;
@@ -69,7 +69,7 @@ export class HpackDecoder {
       const first = block[this.#at] ?? 0;
       if (first >= INDEXED) this.#lookUp(this.#integer(block, 0x7f));
       else if (first >= WITH_INDEXING) this.#readIndexedLiteral(block);
-      else if (first >= TABLE_SIZE) throw new HpackError("A table size is not at the begin of its block");
+      else if (first >= TABLE_SIZE) throw new HpackError("A table size update is not at the start of its block");
       else this.#readLiteral(block, this.#integer(block, 0x0f));
       leftBytes -= this.#name.length + this.#value.length + ENTRY_OVERHEAD_BYTES;
       leftFields--;
@@ -84,17 +84,17 @@ export class HpackDecoder {
       const first = block[this.#at] ?? 0;
       if (first < TABLE_SIZE || first >= WITH_INDEXING) return;
       const bytes = this.#integer(block, 0x1f);
-      if (bytes > this.#maxTableBytes) throw new HpackError("A table size is above what was allowed");
+      if (bytes > this.#maxTableBytes) throw new HpackError("A table size exceeds the allowed maximum");
       this.#tableBytes = bytes;
       this.#evict(bytes);
     }
   }
 
-  /** A literal that enters the table (RFC 7541, 6.2.1). */
+  /** A literal with incremental indexing (RFC 7541, 6.2.1). */
   #readIndexedLiteral(block: Buffer): void {
     this.#readLiteral(block, this.#integer(block, 0x3f));
     const sizeBytes = this.#name.length + this.#value.length + ENTRY_OVERHEAD_BYTES;
-    // One that is larger than the table leaves it empty, and is no error (RFC 7541, 4.4).
+    // An entry larger than the table empties it, which is not an error (RFC 7541, 4.4).
     this.#evict(this.#tableBytes - sizeBytes);
     if (sizeBytes <= this.#tableBytes) this.#table.add(this.#name, this.#value);
   }
@@ -124,7 +124,7 @@ export class HpackDecoder {
     while (table.usedBytes > downToBytes && table.oldest < table.next) table.dropOldest();
   }
 
-  /** A number behind a prefix, whose mask is also its largest value (RFC 7541, 5.1). */
+  /** A prefixed integer; `mask` covers the prefix and is its maximum value (RFC 7541, 5.1). */
   #integer(block: Buffer, mask: number): number {
     let value = (block[this.#at++] ?? 0) & mask;
     if (value < mask) return value;
@@ -137,7 +137,7 @@ export class HpackDecoder {
     throw new HpackError("A number is too large");
   }
 
-  /** A name or a value (RFC 7541, 5.2). */
+  /** A string literal (RFC 7541, 5.2). */
   #text(block: Buffer): string {
     if (this.#at >= block.length) throw new HpackError("A block ends within a field");
     const first = block[this.#at] ?? 0;

@@ -2,21 +2,21 @@ import { ownText } from "@headworks/http1";
 import { DynamicTable, ENTRY_OVERHEAD_BYTES, STATIC_SIZE, STATIC_TABLE, TABLE_BYTES } from "./tables.ts";
 import { huffmanSizeBytes, writeHuffman } from "./huffman.ts";
 
-/** Enters the table: the next section is likely to have it again. */
+/** Added to the table: the next section is likely to repeat it. */
 const ADDED = 0;
 
-/** Stays outside the table, where it would only push out others. */
+/** Not added, since it would only evict other entries. */
 const NOT_ADDED = 1;
 
-/** Stays outside the table here and at everybody who passes it on (RFC 7541, 7.1.3). */
+/** Never indexed, here or by any intermediary (RFC 7541, 7.1.3). */
 const NEVER_ADDED = 2;
 
-/** A cookie, which is kept if it is long enough not to be guessed. */
+/** A cookie, added only if it is too long to be guessed. */
 const COOKIE = 3;
 
 /**
- * Values of these are others nearly each time. `date` is not among them: it is the same in all answers of a second,
- * which is worth an entry wherever sizes matter.
+ * Fields whose value differs in nearly every message. `date` is not among them: all responses of the same second share
+ * it.
  */
 const VARYING = [
   ":path",
@@ -33,13 +33,13 @@ const VARYING = [
   "x-request-id",
 ];
 
-/** Someone who adds fields of his own could guess these from how small a block becomes. */
+/** An attacker who can add fields could guess these values from the size of the compressed block. */
 const SECRET = ["authorization", "proxy-authorization"];
 
-/** The names of the static table, and those of which it is known that they had better not be kept. */
+/** The names of the static table, and names whose values are not added to the dynamic table. */
 const KNOWN_NAMES: ReadonlyMap<string, Readonly<KnownName>> = knownNames();
 
-/** Bits that say what follows (RFC 7541, 6). */
+/** Representation types (RFC 7541, 6). */
 const INDEXED = 0x80;
 const WITH_INDEXING = 0x40;
 const WITHOUT_INDEXING = 0x00;
@@ -47,41 +47,41 @@ const NEVER_INDEXED = 0x10;
 const TABLE_SIZE = 0x20;
 const HUFFMAN = 0x80;
 
-/** A shorter cookie can be guessed. */
+/** Shorter cookies can be guessed. */
 const LONG_COOKIE = 20;
 
-/** A value that takes more of the table would push out all that is of use there. */
+/** An entry that takes a larger share of the table would evict all useful ones. */
 const MAX_TABLE_SHARE = 0.75;
 
 const FIRST_SCRATCH_BYTES = 8192;
 const MAX_SCRATCH_BYTES = 65_536;
-/** A number of 32 bits behind a prefix. */
+/** A 32-bit integer with its prefix. */
 const MAX_INTEGER_BYTES = 6;
-/** A field has an index or the size of its name, and the size of its value. */
+/** Index, name length and value length. */
 const MAX_FIELD_INTEGERS = 3;
 
-/** All encoders write here, each its block before the next one writes. */
+/** Shared by all encoders; a block is valid until the next call. */
 let scratch: Buffer = Buffer.allocUnsafeSlow(FIRST_SCRATCH_BYTES);
 
-/** The entries of the dynamic table that have one name. */
+/** The dynamic table's entries with the same name. */
 interface TableName {
-  /** The number of the newest: no other is there longer. */
+  /** Number of the newest entry, which is evicted last. */
   newest: number;
-  /** The number of each by its value. */
+  /** Entry numbers by value. */
   readonly values: Map<string, number>;
 }
 
-/** Encodes the field blocks of one direction of a connection (RFC 7541), and keeps the table they refer to. */
+/** Encodes the field blocks of one direction of a connection (RFC 7541) and maintains its dynamic table. */
 export class HpackEncoder {
   #tableBytes = TABLE_BYTES;
-  /** The smallest size since the last block, while there is a change to announce. */
+  /** Minimum size since the last block, if a change must be announced. */
   #minBytes: number | undefined;
   readonly #table = new DynamicTable();
   readonly #names = new Map<string, TableName>();
 
   /**
-   * Takes the peer's SETTINGS_HEADER_TABLE_SIZE, of which never more than 4096 bytes are used. The next block announces
-   * the change, and the smallest size there was in between (RFC 7541, 4.2).
+   * Applies the peer's SETTINGS_HEADER_TABLE_SIZE, of which at most 4096 bytes are used. The next block announces the
+   * change and the minimum size in between (RFC 7541, 4.2).
    */
   limitTable(bytes: number): void {
     const tableBytes = Math.min(bytes, TABLE_BYTES);
@@ -92,8 +92,8 @@ export class HpackEncoder {
   }
 
   /**
-   * The block of a section `[name0, value0, …]`. The caller has made sure that names are in lower case, and values are
-   * latin1 without CR, LF and NUL. The block is in shared memory, and valid until the next call of any encoder.
+   * Encodes a section `[name0, value0, …]`. The caller ensures that names are in lower case and values are latin1 without
+   * CR, LF and NUL. The block lies in shared memory and is valid until the next call of any encoder.
    */
   encode(section: readonly string[]): Buffer {
     let block = scratch;
@@ -121,7 +121,7 @@ export class HpackEncoder {
     if (whole !== undefined) return writeInteger(block, at, INDEXED, 0x7f, whole);
     const indexing = known === undefined ? ADDED : known.indexing;
     const staticIndex = known === undefined ? 0 : known.index;
-    // These are not looked for: what is never kept is in no table.
+    // Values that are never added need no lookup.
     if (indexing === NOT_ADDED) return writeLiteral(block, at, WITHOUT_INDEXING, staticIndex, name, value);
     if (indexing === NEVER_ADDED || (indexing === COOKIE && value.length < LONG_COOKIE)) {
       return writeLiteral(block, at, NEVER_INDEXED, staticIndex, name, value);
@@ -167,13 +167,13 @@ export class HpackEncoder {
   }
 }
 
-/** A literal with the representation's bits (RFC 7541, 6.2); its name is written out if it has no index. */
+/** Writes a literal of this representation (RFC 7541, 6.2), with its name if the name has no index. */
 function writeLiteral(into: Buffer, at: number, kind: number, nameIndex: number, name: string, value: string): number {
   const end = writeInteger(into, at, kind, kind === WITH_INDEXING ? 0x3f : 0x0f, nameIndex);
   return writeText(into, nameIndex === 0 ? writeText(into, end, name) : end, value);
 }
 
-/** A name or a value, in whichever way is shorter (RFC 7541, 5.2). */
+/** Writes a string literal, Huffman-coded if that is shorter (RFC 7541, 5.2). */
 function writeText(into: Buffer, at: number, text: string): number {
   const huffmanBytes = huffmanSizeBytes(text);
   if (huffmanBytes < text.length) return writeHuffman(text, into, writeInteger(into, at, HUFFMAN, 0x7f, huffmanBytes));
@@ -181,7 +181,7 @@ function writeText(into: Buffer, at: number, text: string): number {
   return start + into.write(text, start, "latin1");
 }
 
-/** A number behind the bits in front of its prefix (RFC 7541, 5.1). */
+/** Writes a prefixed integer; `bits` are those before the prefix (RFC 7541, 5.1). */
 function writeInteger(into: Buffer, at: number, bits: number, mask: number, value: number): number {
   if (value < mask) {
     into[at] = bits | value;
@@ -195,7 +195,7 @@ function writeInteger(into: Buffer, at: number, bits: number, mask: number, valu
   return end;
 }
 
-/** More memory with the same begin; it is kept for later blocks unless it is large. */
+/** A larger buffer with the same content, kept for later blocks unless it is too large. */
 function enlarged(block: Buffer, usedBytes: number, neededBytes: number): Buffer {
   const larger = Buffer.allocUnsafeSlow(Math.max(2 * block.length, neededBytes));
   block.copy(larger, 0, 0, usedBytes);
@@ -203,14 +203,14 @@ function enlarged(block: Buffer, usedBytes: number, neededBytes: number): Buffer
   return larger;
 }
 
-/** What becomes of a field that no table has. */
+/** How a field that is in no table is written. */
 type Indexing = typeof ADDED | typeof NOT_ADDED | typeof NEVER_ADDED | typeof COOKIE;
 
-/** What is known of a name before any section. */
+/** Static facts about a field name. */
 interface KnownName {
-  /** Of the first entry of the static table that has it, or 0. */
+  /** Index of the first static entry with this name, or 0. */
   index: number;
-  /** The indexes of whole entries; absent if the static table has none with a value. */
+  /** Static indexes by value; undefined if there are none. */
   values: Map<string, number> | undefined;
   indexing: Indexing;
 }

@@ -3,17 +3,17 @@ export class HpackError extends Error {
   override readonly name = "HpackError";
 }
 
-/** The symbol behind the bytes 0 to 255: it ends a text, and may not be in one (RFC 7541, 5.2). */
+/** EOS, the symbol after the bytes 0 to 255; its code must not occur in a string (RFC 7541, 5.2). */
 export const END_OF_TEXT = 256;
 
-/** The bits of the codes that have fewest and most. */
+/** Minimum and maximum code length in bits. */
 const MIN_CODE_LENGTH = 5;
 
 const MAX_CODE_LENGTH = 30;
 
 /**
- * How many bits the code of each symbol has (RFC 7541, appendix B). Shorter codes come first and those of one length
- * follow one another in the order of their symbols, so that the lengths say everything.
+ * Code length of each symbol in bits (RFC 7541, appendix B). The code is canonical: codes are ordered by length and then
+ * by symbol, so that the lengths determine it.
  */
 export const CODE_BITS: Uint8Array = Uint8Array.from([
   13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28, 28, 28, 28, 28, 28,
@@ -27,19 +27,19 @@ export const CODE_BITS: Uint8Array = Uint8Array.from([
   27, 27, 27, 26, 30,
 ]);
 
-/** The codes themselves, each in the low bits of its number. */
+/** Codes by symbol, in the low bits. */
 export const CODES: Uint32Array = new Uint32Array(CODE_BITS.length);
 
-/** The symbols in the order of their codes: the shortest first. */
+/** Symbols in the order of their codes, shortest first. */
 const SYMBOLS: Uint16Array = new Uint16Array(CODE_BITS.length);
 
-/** The first code of each length. */
+/** First code of each length. */
 const FIRST_CODE: Uint32Array = new Uint32Array(MAX_CODE_LENGTH + 1);
 
-/** How many codes of each length there are. */
+/** Number of codes of each length. */
 const CODE_COUNT: Uint16Array = new Uint16Array(MAX_CODE_LENGTH + 1);
 
-/** Where in `SYMBOLS` those of each length begin. */
+/** Index in `SYMBOLS` of the first symbol of each length. */
 const FIRST_SYMBOL: Uint16Array = new Uint16Array(MAX_CODE_LENGTH + 1);
 
 numberCodes();
@@ -66,14 +66,14 @@ function numberCodes(): void {
   }
 }
 
-/** So many bits are looked up in one step: most pairs of letters and digits, or what is common between them. */
+/** Bits per table lookup: enough for most pairs of letters and digits. */
 const STEP_BITS = 12;
 
 const STEP_MASK = (1 << STEP_BITS) - 1;
 
 /**
- * For each step the one or two whole codes at its begin: the first byte, the second one or 0, how many there are, and
- * their bits, from the low bits on. 0 for the begin of a longer code.
+ * For each lookup value the one or two complete codes at its start, from the low bits: first byte, second byte or 0,
+ * number of bytes, number of bits. 0 if a longer code starts there.
  */
 const steps = new Uint32Array(1 << STEP_BITS);
 
@@ -83,13 +83,13 @@ const COUNT_SHIFT = 16;
 
 const BITS_SHIFT = 20;
 
-/** So many bits and a byte fit into a number of 32. */
+/** With one more byte, this many bits fit into 32. */
 const MAX_BEFORE_BYTE = 24;
 
-/** Codes up to this fit into a number of 32 bits behind less than two bytes that wait. */
+/** Codes up to this length fit into 32 bits after fewer than 16 pending bits. */
 const MAX_BITS_AFTER_TWO_BYTES = 17;
 
-/** Texts up to this are put together in memory that is kept. */
+/** Strings up to this size are decoded in a shared buffer. */
 const SCRATCH_BYTES = 8192;
 
 const scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES);
@@ -115,14 +115,14 @@ function buildSteps(): void {
   }
 }
 
-/** The bytes that a latin1 text takes in Huffman's code (RFC 7541, 5.2). */
+/** Size of a latin1 string in Huffman code (RFC 7541, 5.2). */
 export function huffmanSizeBytes(text: string): number {
   let bits = 0;
   for (let at = 0; at < text.length; at++) bits += CODE_BITS[text.charCodeAt(at) & 0xff] ?? 0;
   return (bits + 7) >>> 3;
 }
 
-/** Writes a latin1 text in Huffman's code from `at` on, where there must be room for it. Returns where it ends. */
+/** Writes a latin1 string in Huffman code at `at`; `into` must have room. Returns the end offset. */
 export function writeHuffman(text: string, into: Buffer, at: number): number {
   let end = at;
   let held = 0;
@@ -155,12 +155,11 @@ export function writeHuffman(text: string, into: Buffer, at: number): number {
 }
 
 /**
- * Reads the text in Huffman's code between two offsets; a character of it is a byte.
- * @throws HpackError when it contains the end of text, ends within a code, or is not filled up with less than eight
- * ones (RFC 7541, 5.2)
+ * Decodes the Huffman-coded string between two offsets, one character per byte.
+ * @throws HpackError if it contains EOS, ends inside a code, or is not padded with fewer than eight ones (RFC 7541, 5.2)
  */
 export function readHuffman(bytes: Buffer, start: number, end: number): string {
-  // The shortest code has five bits, and a step may write a byte too many.
+  // The shortest code has five bits, and a lookup may write one byte too many.
   const maxBytes = Math.ceil(((end - start) * 8) / 5) + 1;
   const into = maxBytes <= SCRATCH_BYTES ? scratch : Buffer.allocUnsafeSlow(maxBytes);
   let length = 0;
@@ -197,13 +196,13 @@ export function readHuffman(bytes: Buffer, start: number, end: number): string {
   return into.toString("latin1", 0, length);
 }
 
-/** What fills up a text to a whole byte (RFC 7541, 5.2). */
+/** Whether the remaining bits are padding to a whole byte (RFC 7541, 5.2). */
 function isPadding(held: number, heldBits: number): boolean {
   const ones = (1 << heldBits) - 1;
   return heldBits < 8 && (held & ones) === ones;
 }
 
-/** The symbol whose code the held bits begin with, and the byte behind them if there is one. */
+/** The symbol whose code starts the held bits, continued in the next byte if there is one. */
 function oneSymbol(held: number, heldBits: number, next: number | undefined): number {
   const maxBits = Math.min(MAX_CODE_LENGTH, next === undefined ? heldBits : heldBits + 8);
   for (let bits = MIN_CODE_LENGTH; bits <= maxBits; bits++) {
@@ -215,5 +214,5 @@ function oneSymbol(held: number, heldBits: number, next: number | undefined): nu
     if (symbol === END_OF_TEXT) break;
     return symbol;
   }
-  throw new HpackError("A text in Huffman's code contains its end, or does not end with a code and ones");
+  throw new HpackError("A Huffman-coded string contains EOS or ends with an incomplete code or invalid padding");
 }

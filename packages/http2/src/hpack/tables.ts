@@ -1,4 +1,4 @@
-/** What both sides know without a word, `[name, value]`; the first has the index 1 (RFC 7541, appendix A). */
+/** The static table as `[name, value]`; the first entry has index 1 (RFC 7541, appendix A). */
 export const STATIC_TABLE: readonly (readonly [name: string, value: string])[] = [
   [":authority", ""],
   [":method", "GET"],
@@ -63,44 +63,42 @@ export const STATIC_TABLE: readonly (readonly [name: string, value: string])[] =
   ["www-authenticate", ""],
 ];
 
-/** The dynamic table begins behind it. */
+/** Indexes of the dynamic table start after it. */
 export const STATIC_SIZE = STATIC_TABLE.length;
 
-/** What an entry counts beside its name and value (RFC 7541, 4.1). */
+/** Size of an entry in addition to its name and value (RFC 7541, 4.1). */
 export const ENTRY_OVERHEAD_BYTES = 32;
 
-/** The size of a dynamic table when nobody said otherwise (RFC 9113, 6.5.2). */
+/** Default size of a dynamic table (RFC 9113, 6.5.2). */
 export const TABLE_BYTES = 4096;
 
 const MIN_SLOTS = 16;
 
 /**
- * The dynamic table (RFC 7541, 2.3.2) as a ring. An entry is known by its number, which counts all that were ever added
- * and stays the same until it is dropped: an index of the RFC moves with each insertion.
+ * The dynamic table (RFC 7541, 2.3.2) as a ring. Entries are numbered consecutively; unlike an index of the RFC, a
+ * number does not change with later insertions.
  */
 export class DynamicTable {
-  /** The number of the oldest entry that is still there. */
+  /** Number of the oldest remaining entry. */
   oldest = 0;
-  /** The number of the next entry; the newest is the one before it. */
+  /** Number of the next entry to be added. */
   next = 0;
-  /** What the entries count together (RFC 7541, 4.1). */
+  /** Total size of the entries (RFC 7541, 4.1). */
   usedBytes = 0;
-  /** Grows with the entries, since a connection of few requests has few of them. */
+  /** Grows on demand, since most connections have few entries. */
   #names: string[] = emptyTexts(MIN_SLOTS);
   #values: string[] = emptyTexts(MIN_SLOTS);
   #mask = MIN_SLOTS - 1;
 
-  /** The name of an entry that is there. */
   nameOf(number: number): string {
     return this.#names[number & this.#mask] ?? "";
   }
 
-  /** The value of an entry that is there. */
   valueOf(number: number): string {
     return this.#values[number & this.#mask] ?? "";
   }
 
-  /** Adds an entry. The caller has dropped as many as had to go for it. */
+  /** Adds an entry. The caller has evicted entries to make room. */
   add(name: string, value: string): void {
     if (this.next - this.oldest > this.#mask) this.#grow();
     const slot = this.next & this.#mask;
@@ -110,11 +108,11 @@ export class DynamicTable {
     this.usedBytes += name.length + value.length + ENTRY_OVERHEAD_BYTES;
   }
 
-  /** Drops the oldest entry; there is one. */
+  /** Evicts the oldest entry, which must exist. */
   dropOldest(): void {
     const slot = this.oldest & this.#mask;
     this.usedBytes -= this.nameOf(slot).length + this.valueOf(slot).length + ENTRY_OVERHEAD_BYTES;
-    // A text that stayed in its slot would live as long as the connection.
+    // Otherwise the slot would retain the strings as long as the connection lives.
     this.#names[slot] = "";
     this.#values[slot] = "";
     this.oldest++;
