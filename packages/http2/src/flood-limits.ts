@@ -26,8 +26,7 @@ export class FrameBudget {
     const nowMs = performance.now();
     this.#left = Math.min(FRAME_BURST, this.#left + ((nowMs - this.#atMs) / 1000) * FRAMES_PER_S);
     this.#atMs = nowMs;
-    if (this.#left <= 0)
-      throw new Http2Error(ENHANCE_YOUR_CALM, `Too many frames without progress, the last one ${what}`);
+    if (this.#left <= 0) throw new Http2Error(ENHANCE_YOUR_CALM, `Too many frames without progress, last ${what}`);
   }
 }
 

@@ -559,8 +559,7 @@ export class Http2Session implements FrameSink, StreamCarrier {
     if (id !== 0) throw new Http2Error(PROTOCOL_ERROR, "SETTINGS of a stream");
     if ((flags & ACK) !== 0) {
       expectSize(content, 0, "SETTINGS");
-      if (this.#unackedSettings === 0)
-        throw new Http2Error(PROTOCOL_ERROR, "SETTINGS acknowledgement without SETTINGS");
+      if (this.#unackedSettings === 0) throw new Http2Error(PROTOCOL_ERROR, "Unexpected SETTINGS acknowledgement");
       this.#unackedSettings -= 1;
       return;
     }
