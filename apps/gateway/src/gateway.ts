@@ -16,18 +16,17 @@ import { asciiTarget, fieldValues, NO_BODY } from "@headworks/http1";
 import { type BufferBudget, DeadlineSweep } from "@headworks/sockets";
 import type { AdminServer } from "#admin/admin-server.ts";
 import type { CompiledActions } from "#config/compile.ts";
-import { GenerationHistory } from "#config/generation-history.ts";
 import {
   type CheckedReading,
+  GenerationHistory,
   Generations,
   type GenerationSubscribers,
   type NoText,
   type SubmitOutcome,
   type SubmittedText,
 } from "#config/generations.ts";
-import { onlyListenerOf } from "#config/only-listener.ts";
-import { ReloadRequests } from "#config/reload-requests.ts";
-import { type FileWatch, readConfigFile, watchFile } from "#config/watch-file.ts";
+import { onlyListenerOf } from "#config/check-listeners.ts";
+import { type FileWatch, readConfigFile, ReloadRequests, watchFile } from "#config/watch-file.ts";
 import { EventBus } from "#events/event-bus.ts";
 import { environmentNumber, environmentProblems } from "#listener/environment-numbers.ts";
 import { type ListenerProblem, ListenerSet, tryAddresses, whyNoAddress } from "#listener/listener-set.ts";

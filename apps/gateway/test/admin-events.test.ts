@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { waitUntil } from "@headworks/testkit";
-import { EventJournal } from "#events/event-journal.ts";
-import { EventStreams } from "#admin/event-streams.ts";
+import { EventJournal } from "#events/event-bus.ts";
+import { EventStreams } from "#admin/event-operations.ts";
 import { ADMIN, call, DEV, listeners } from "./admin-rig.ts";
 import { startGateway, type TestGateway } from "./gateway-rig.ts";
 import { response, ok, startReceiver } from "./webhooks/receiver.ts";

@@ -11,7 +11,7 @@ import {
   type RawClientOptions,
   type RawResponse,
 } from "@headworks/testkit";
-import { createGatedServer } from "#admin/gated-server.ts";
+import { createGatedServer } from "#admin/admin-server.ts";
 import { ADMIN, DEV, listeners } from "./admin-rig.ts";
 import { startGateway, type TestGateway } from "./gateway-rig.ts";
 

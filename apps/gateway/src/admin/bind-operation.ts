@@ -1,8 +1,9 @@
 import type { Readable } from "node:stream";
-import type { Operation } from "@headworks/contract-kit";
+import type { PeerCertificate } from "node:tls";
+import type { Access, Operation } from "@headworks/contract-kit";
 import { compileRequestValidator } from "@headworks/contract-kit/server";
-import { AdminError } from "./admin-error.ts";
-import type { Operator } from "./roles.ts";
+import { type Admin, ADMIN_ERRORS, type AdminErrorCode, type AdminRole, type Issue } from "@headworks/gateway-contract";
+import { canonicalHost } from "@headworks/host-patterns";
 
 export interface Caller extends Operator {
   readonly requestId: string;
@@ -104,4 +105,75 @@ function refuseForeignType(operation: Operation, type: string | string[] | undef
   if (!operation.body.upload.includes(bare)) {
     throw new AdminError("unsupported_media_type", `The body must be ${operation.body.upload.join(" or ")}`);
   }
+}
+
+/** An error response of the admin API, thrown by operations. */
+export class AdminError extends Error {
+  readonly code: AdminErrorCode;
+  readonly issues: readonly Issue[] | undefined;
+
+  constructor(code: AdminErrorCode, message?: string, options: { issues?: readonly Issue[]; cause?: unknown } = {}) {
+    super(message ?? ADMIN_ERRORS[code].message, { cause: options.cause });
+    this.code = code;
+    this.issues = options.issues;
+  }
+
+  get status(): number {
+    return ADMIN_ERRORS[this.code].status;
+  }
+}
+
+/** True if the role grants this access: viewer reads, operator manages the runtime, admin changes the configuration. */
+export function mayDo(role: AdminRole, access: Access): boolean {
+  if (access === "public" || role === "admin") return true;
+  if (access.endsWith(":read")) return true;
+  return role === "operator" && access.endsWith(":execute");
+}
+
+/** The identity of a certificate for the audit log and the history. */
+export interface Operator {
+  readonly name: string;
+  /** Undefined: no role binding matches. */
+  readonly role: AdminRole | undefined;
+}
+
+/**
+ * The role of a verified client certificate: the first matching binding. Without bindings every certificate is an
+ * administrator; with bindings an unmatched one has no access.
+ */
+export function operatorOf(certificate: PeerCertificate, roles: Admin["roles"]): Operator {
+  const [alternative] = alternativeNames(certificate.subjectaltname ?? "");
+  const name = commonName(certificate) ?? alternative?.value ?? certificate.fingerprint256;
+  if (roles === undefined) return { name, role: "admin" };
+  const binding = roles.find(({ match }) => matches(certificate, match));
+  return { name, role: binding?.role };
+}
+
+type CertificateMatch = NonNullable<Admin["roles"]>[number]["match"];
+
+function matches(certificate: PeerCertificate, match: CertificateMatch): boolean {
+  if (match.fingerprint !== undefined) return plainHex(match.fingerprint) === plainHex(certificate.fingerprint256);
+  if (match.subject !== undefined) return commonName(certificate) === match.subject;
+  const names = alternativeNames(certificate.subjectaltname ?? "");
+  if (match.san_uri !== undefined) return names.some(({ kind, value }) => kind === "URI" && value === match.san_uri);
+  const wanted = match.san_dns === undefined ? undefined : canonicalHost(match.san_dns);
+  return names.some(({ kind, value }) => kind === "DNS" && canonicalHost(value) === wanted);
+}
+
+function commonName({ subject }: PeerCertificate): string | undefined {
+  const { CN } = subject as { CN?: string | string[] };
+  return Array.isArray(CN) ? CN[0] : CN;
+}
+
+/** Node formats the list as `DNS:a, URI:b` and quotes ambiguous values as JSON strings. */
+function alternativeNames(text: string): { kind: string; value: string }[] {
+  const names: { kind: string; value: string }[] = [];
+  for (const [, kind = "", quoted, plain] of text.matchAll(/(?:^|, )([A-Za-z ]+):(?:("(?:[^"\\]|\\.)*")|([^,]*))/g)) {
+    names.push({ kind, value: quoted === undefined ? (plain ?? "") : String(JSON.parse(quoted)) });
+  }
+  return names;
+}
+
+function plainHex(text: string): string {
+  return text.replaceAll(":", "").toLowerCase();
 }

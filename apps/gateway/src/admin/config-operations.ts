@@ -1,13 +1,16 @@
 import { parse } from "yaml";
 import { type Json, jsonPatch, mergePatch, PatchError } from "@headworks/json";
 import { GatewaySettings, type Issue, type PublishedConfig } from "@headworks/gateway-contract";
-import type { GenerationHistory } from "#config/generation-history.ts";
-import type { Generations, SubmitOptions, SubmitOutcome } from "#config/generations.ts";
-import type { PastGeneration } from "#config/past-generations.ts";
+import type {
+  GenerationHistory,
+  Generations,
+  PastGeneration,
+  SubmitOptions,
+  SubmitOutcome,
+} from "#config/generations.ts";
 import type { RouteExplanation } from "#routing/explain.ts";
 import type { RecentTraffic } from "#slices/metrics/metrics.slice.ts";
-import { AdminError } from "./admin-error.ts";
-import type { HandlerCall } from "./bind-operation.ts";
+import { AdminError, type HandlerCall } from "./bind-operation.ts";
 import { affectedBy } from "./traffic-shares.ts";
 
 /** JSON Merge Patch (RFC 7396). */

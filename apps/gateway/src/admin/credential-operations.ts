@@ -1,7 +1,6 @@
 import type { CredentialRefusal, IssuedCredentials } from "#slices/consumers/consumers.slice.ts";
 import type { IssuedCredential } from "#storage/state-store.ts";
-import { AdminError } from "./admin-error.ts";
-import type { HandlerCall } from "./bind-operation.ts";
+import { AdminError, type HandlerCall } from "./bind-operation.ts";
 
 /** Handlers for issued API keys. */
 export function credentialOperations(credentials: IssuedCredentials, nowMs: () => number) {

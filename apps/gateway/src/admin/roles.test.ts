@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { PeerCertificate } from "node:tls";
 import { test } from "node:test";
-import { mayDo, operatorOf } from "./roles.ts";
+import { mayDo, operatorOf } from "./bind-operation.ts";
 
 const certificate = {
   subject: { CN: "ada" },

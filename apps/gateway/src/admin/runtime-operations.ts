@@ -2,9 +2,8 @@ import type { ExportRefusal, ExportRequest, UsageExportSlice } from "#slices/usa
 import type { QuotasSlice, UsageRecord } from "#slices/quotas/quotas.slice.ts";
 import type { RecentTraffic } from "#slices/metrics/metrics.slice.ts";
 import type { ForcedState, UpstreamSnapshot } from "#upstream/upstream-registry.ts";
-import { AdminError } from "./admin-error.ts";
+import { AdminError, type HandlerCall } from "./bind-operation.ts";
 import { allShares } from "./traffic-shares.ts";
-import type { HandlerCall } from "./bind-operation.ts";
 
 export interface RuntimeParts {
   readonly quotas: QuotasSlice;

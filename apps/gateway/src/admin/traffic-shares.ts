@@ -1,5 +1,5 @@
 import type { AffectedByPlan, RouteTraffic } from "@headworks/gateway-contract";
-import type { ChangePlan } from "#config/plan-changes.ts";
+import type { ChangePlan } from "#config/diff-documents.ts";
 import type { RecentTraffic } from "#slices/metrics/metrics.slice.ts";
 
 /** Routes with recent traffic, busiest first, with their share of the total. */

@@ -1,10 +1,9 @@
 import { dirname } from "node:path";
 import type { Issue, RouteTraffic } from "@headworks/gateway-contract";
 import { checkDocument, type CheckParts, freshFindings, isError, isNotChecked } from "#config/check-document.ts";
-import { type Change, diffDocuments } from "#config/diff-documents.ts";
+import { type Change, diffDocuments, planChanges } from "#config/diff-documents.ts";
 import { formatDocument } from "#config/format-document.ts";
 import { editorSchema } from "#config/json-schema.ts";
-import { planChanges } from "#config/plan-changes.ts";
 import { type DocumentReading, readDocument } from "#config/read-document.ts";
 import { readConfigFile, readConfigInput, replaceFile } from "#config/watch-file.ts";
 import { contentHash, hashText, toJson } from "#config/write-document.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { archivedTextSteps, restoredTextSteps } from "./generation-history.ts";
+import { archivedTextSteps, restoredTextSteps } from "./generations.ts";
 import { readDocument } from "./read-document.ts";
 import { redactedText } from "./secrets.ts";
 import { atOnce } from "./steps.ts";

@@ -1,13 +1,12 @@
-import { createPrivateKey, X509Certificate } from "node:crypto";
-import type { KeyObject } from "node:crypto";
+import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
+import { type ConfigDocument, DEFAULT_ADMIN_BIND, type Listener, type ListenerTls } from "@headworks/gateway-contract";
 import { canonicalHost, isLoopback, isUnspecified, parseAddress, parseHostPort } from "@headworks/host-patterns";
-import { DEFAULT_ADMIN_BIND, type ConfigDocument, type Listener, type ListenerTls } from "@headworks/gateway-contract";
 import type { IssueReport } from "#slice.ts";
 import type { FileReader } from "./file-reader.ts";
 import type { FieldPath } from "./pointer.ts";
 import { named } from "./structure.ts";
 
-export interface TlsSurroundings {
+interface TlsSurroundings {
   readonly files: FileReader;
   readonly nowMs: number;
   /** `GATEWAY_ADMIN_DEV=1`. */
@@ -264,4 +263,31 @@ class TlsFiles {
     this.#report.error("bad_file", fieldPath, `${named(fieldPath)}: the file ${path} ${outcome.why}`);
     return undefined;
   }
+}
+
+/**
+ * The plain-text listener of `GATEWAY_BIND` that replaces all listeners of documents, without policies or
+ * authorization. Undefined if not set. Throws a readable error for an invalid address.
+ */
+export function onlyListenerOf(environment: Readonly<Record<string, string | undefined>>): Listener | undefined {
+  const text = environment["GATEWAY_BIND"];
+  if (text === undefined || text === "") return undefined;
+  const bind = parseBind(text);
+  if (bind === undefined) {
+    throw new Error(
+      `GATEWAY_BIND must be an address and a port, such as 127.0.0.1:8080 or [::1]:8080; it is "${text}"`,
+    );
+  }
+  return { name: "bind", ...bind };
+}
+
+/** Replaces the document's listeners; routes for any listener apply to it. No change if undefined. */
+export function withOnlyListener(document: ConfigDocument, listener: Listener | undefined): ConfigDocument {
+  if (listener === undefined) return document;
+  const routes = document.routes.map((route) => {
+    if (route.match.listener === undefined) return route;
+    const { listener: _left, ...match } = route.match;
+    return { ...route, match };
+  });
+  return { ...document, listeners: [listener], routes };
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { generationRig } from "../../test/config/generation-rig.ts";
-import { onlyListenerOf } from "./only-listener.ts";
+import { onlyListenerOf } from "./check-listeners.ts";
 
 for (const [text, address, port] of [
   ["127.0.0.1:8080", "127.0.0.1", 8080],

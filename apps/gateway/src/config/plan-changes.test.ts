@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ConfigDocument } from "@headworks/gateway-contract";
-import { planChanges, type ChangePlan } from "./plan-changes.ts";
+import { planChanges, type ChangePlan } from "./diff-documents.ts";
 import { readDocument } from "./read-document.ts";
 
 const base = `

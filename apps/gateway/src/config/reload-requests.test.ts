@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
-import { ReloadRequests } from "./reload-requests.ts";
+import { ReloadRequests } from "./watch-file.ts";
 
 /** Reloads that end when the test says so. */
 function rig() {

@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto";
-import { watch, type FSWatcher } from "node:fs";
+import { type FSWatcher, watch } from "node:fs";
 import { chmod, open, realpath, rename, stat, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { MAX_DOCUMENT_BYTES } from "./yaml-source.ts";
 
 /** The text of a configuration file, or the reason it cannot be read, completing "the file …". */
-export type TextOutcome = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly why: string };
+type TextOutcome = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly why: string };
 
 /** Reads a configuration file: at most 4 MiB of UTF-8; pipes only if allowed. Never rejects. */
 export async function readConfigFile(path: string, { allowsPipes = false } = {}): Promise<TextOutcome> {
@@ -224,5 +224,35 @@ export async function replaceFile(path: string, text: string): Promise<void> {
     // Same as above.
   } finally {
     await folder.close();
+  }
+}
+
+/**
+ * Serializes reloads. Queued requests are merged into one reload that reads the newest document, so that frequent
+ * requests cannot fill memory.
+ */
+export class ReloadRequests<Outcome> {
+  readonly #run: (force: boolean) => Promise<Outcome>;
+  #last: Promise<unknown> = Promise.resolve();
+  #waiting: { force: boolean; readonly outcome: Promise<Outcome> } | undefined;
+
+  constructor(run: (force: boolean) => Promise<Outcome>) {
+    this.#run = run;
+  }
+
+  /** Resolves with the outcome of the reload that covers this request; it is forced if any merged request is. */
+  async ask(force: boolean): Promise<Outcome> {
+    if (this.#waiting !== undefined) {
+      this.#waiting.force ||= force;
+      return await this.#waiting.outcome;
+    }
+    const outcome = this.#last.then(async () => {
+      const isForced = this.#waiting?.force ?? force;
+      this.#waiting = undefined;
+      return await this.#run(isForced);
+    });
+    this.#last = outcome.catch(() => undefined);
+    this.#waiting = { force, outcome };
+    return await outcome;
   }
 }

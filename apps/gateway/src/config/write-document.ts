@@ -1,7 +1,6 @@
-import { createHash } from "node:crypto";
-import { GatewaySettings } from "@headworks/gateway-contract";
-import type { ConfigDocument, DocumentInput } from "@headworks/gateway-contract";
+import { createHash, randomUUID } from "node:crypto";
 import { stringify } from "yaml";
+import { type ConfigDocument, type DocumentInput, GatewaySettings } from "@headworks/gateway-contract";
 import { mapAnnotated } from "./annotated-fields.ts";
 import { documentSchema } from "./read-document.ts";
 import { chosenBranch, memberSchema, type Schema } from "./schema-shape.ts";
@@ -112,4 +111,42 @@ export function contentHashOfNormal(normal: DocumentInput): number {
 /** A content hash for headers and ETags: `0x` and 14 hexadecimal digits. */
 export function hashText(hash: number): string {
   return `0x${hash.toString(16).padStart(14, "0")}`;
+}
+
+/** A document without inline secrets, for callers that may edit but not read them. */
+interface MaskedDocument {
+  /** Unguessable marks replace the secrets. */
+  readonly document: DocumentInput;
+  /**
+   * Puts secrets back where secrets are allowed. A mark moved to another field becomes the redacted form, since it
+   * would reveal its secret there.
+   */
+  restored(made: unknown): unknown;
+}
+
+export function maskSecrets(document: DocumentInput): MaskedDocument {
+  const prefix = `secret ${randomUUID()} `;
+  const secrets = new Map<string, string>();
+  const masked = mapAnnotated(documentSchema, document, "x-secret", (text) => {
+    if (isReference(text)) return text;
+    const mark = `${prefix}${secrets.size}`;
+    secrets.set(mark, text);
+    return mark;
+  });
+  const redacted = (value: unknown): unknown => {
+    if (typeof value === "string") {
+      const secret = secrets.get(value);
+      return secret === undefined ? value : redactedText(secret);
+    }
+    if (Array.isArray(value)) return value.map(redacted);
+    if (typeof value !== "object" || value === null) return value;
+    return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, redacted(member)]));
+  };
+  return {
+    document: masked,
+    restored: (made) => {
+      if (secrets.size === 0) return made;
+      return redacted(mapAnnotated(documentSchema, made, "x-secret", (text) => secrets.get(text) ?? text));
+    },
+  };
 }

@@ -1,13 +1,12 @@
-import { SharedBytes } from "@headworks/sockets";
 import type { Socket } from "node:net";
-import { requestHeadText, ResponseReader, type RawFields, type ResponseHead } from "@headworks/http1";
+import { type RawFields, requestHeadText, type ResponseHead, ResponseReader } from "@headworks/http1";
+import { SharedBytes } from "@headworks/sockets";
 import type { EgressDialer, EgressPurpose } from "./egress-dialer.ts";
 import { asEgressError, EgressError, timedOut } from "./egress-failure.ts";
 import type { EgressUrl } from "./egress-url.ts";
-import type { KeptConnections } from "./kept-connections.ts";
 
 /** One outbound POST. */
-export interface PostRequest {
+interface PostRequest {
   readonly url: EgressUrl;
   readonly purpose: EgressPurpose;
   /** Besides Host, Content-Length and Connection, which are added. */
@@ -159,4 +158,88 @@ class Exchange {
     else this.#settled.resolve({ kind: "failure", error });
     this.#canBeKept = false;
   }
+}
+
+/** Below the usual idle timeout of servers, so that connections are rarely closed under a request. */
+const IDLE_MS = 4000;
+
+/** Idle connections to one destination, opened under one generation's rules and closed with it. */
+export class KeptConnections {
+  readonly #capacity: number;
+  readonly #idle: { readonly socket: Socket; readonly forget: () => void }[] = [];
+  #isClosed = false;
+
+  constructor(capacity = 16) {
+    this.#capacity = capacity;
+  }
+
+  /** The most recently used connection, if any. */
+  take(): Socket | undefined {
+    const kept = this.#idle.pop();
+    kept?.forget();
+    return kept?.socket;
+  }
+
+  /** Keeps an idle connection, or closes it if it cannot be kept. */
+  put(socket: Socket): void {
+    if (this.#isClosed || socket.destroyed || !socket.writable || this.#idle.length >= this.#capacity) {
+      socket.destroy();
+      return;
+    }
+    const drop = (): void => {
+      const at = this.#idle.findIndex((kept) => kept.socket === socket);
+      if (at !== -1) this.#idle.splice(at, 1);
+      socket.destroy();
+    };
+    const timer = setTimeout(drop, IDLE_MS).unref();
+    // Unexpected bytes, and every kind of end, make a connection unusable.
+    for (const event of ["data", "end", "close", "error"]) socket.on(event, drop);
+    const forget = (): void => {
+      clearTimeout(timer);
+      for (const event of ["data", "end", "close", "error"]) socket.off(event, drop);
+    };
+    this.#idle.push({ socket, forget });
+    socket.resume();
+  }
+
+  /** Closes idle connections; active ones are closed when they are put back. */
+  close(): void {
+    this.#isClosed = true;
+    for (let socket = this.take(); socket !== undefined; socket = this.take()) socket.destroy();
+  }
+}
+
+/** Fields that frame the request or belong to the connection; a configuration must not set them. */
+const OWN_FIELDS = new Set([
+  "connection",
+  "content-length",
+  "content-type",
+  "expect",
+  "host",
+  "keep-alive",
+  "proxy-connection",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+  "user-agent",
+]);
+
+/** The problem of a configured field name, as a sentence; undefined for none. */
+export function fieldNameIssue(name: string): string | undefined {
+  if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(name)) return "The name is not a legal header name.";
+  if (OWN_FIELDS.has(name.toLowerCase())) return "This header is set by the gateway itself.";
+  return undefined;
+}
+
+/**
+ * The problem of a configured field value (RFC 9110 section 5.5), as a sentence without the value; undefined for
+ * none.
+ */
+export function fieldValueIssue(value: string): string | undefined {
+  if (/[^\t\x20-\x7e\x80-\xff]/.test(value)) {
+    return "The value contains a control character or one that headers cannot carry.";
+  }
+  if (/^[\t ]|[\t ]$/.test(value)) return "The value begins or ends with white space.";
+  return undefined;
 }

@@ -5,8 +5,7 @@ import { EVENT_KINDS } from "@headworks/gateway-contract";
 import { FakeClock, waitUntil } from "@headworks/testkit";
 import { logLines, type LogLines } from "../../test/egress/log-lines.ts";
 import { MemoryOutbox } from "../../test/webhooks/memory-outbox.ts";
-import { EventBus } from "./event-bus.ts";
-import type { DeliveryOutcome, RecipientList, SerialisedEvent } from "./recipient.ts";
+import { type DeliveryOutcome, EventBus, type RecipientList, type SerialisedEvent } from "./event-bus.ts";
 
 const BOOT_MS = Date.UTC(2026, 10, 21, 12, 0, 0, 7);
 

@@ -2,8 +2,6 @@ import type { Logger } from "pino";
 import { EVENT_KINDS, type EventEnvelope, type EventKind, type EventPayloads } from "@headworks/gateway-contract";
 import type { Clock, EventSink } from "#slice.ts";
 import type { Outbox, OutboxEvent } from "#storage/state-store.ts";
-import { EventJournal } from "./event-journal.ts";
-import type { Recipient, RecipientList, SerialisedEvent } from "./recipient.ts";
 
 /** A hung store must not delay events for longer than this. */
 const PATIENCE_MS = 1000;
@@ -154,7 +152,7 @@ const EXAMPLES: EventPayloads = {
   config_rejected: { issue_count: 0, generation: 0 },
 };
 
-export interface EventBusParts {
+interface EventBusParts {
   readonly log: Logger;
   readonly clock: Clock;
   /** First word of the envelope's `gateway`. */
@@ -425,4 +423,105 @@ interface LoggedEvent {
 /** Turns a synchronous exception into a rejection. */
 async function guarded(work: () => Promise<void>): Promise<void> {
   await work();
+}
+
+/** An event with its envelope serialised once. */
+export interface SerialisedEvent {
+  readonly id: string;
+  readonly kind: EventKind;
+  /** The envelope as JSON in UTF-8. */
+  readonly envelope: Buffer;
+  /** Above the size limit: it is never sent. */
+  readonly isTooLarge: boolean;
+}
+
+/**
+ * Outcome of an event at one recipient. `dropped`: not tried, since too many deliveries are active or the envelope is
+ * too large. `interrupted`: the gateway stops.
+ */
+export type DeliveryOutcome = "delivered" | "failed" | "dropped" | "interrupted";
+
+export interface Recipient {
+  /** Identifies the recipient across generations and restarts. */
+  readonly url: string;
+  /** Never rejects. `wait`: queue the event instead of dropping it when too many deliveries are active. */
+  deliver(event: SerialisedEvent, whenBusy: "drop" | "wait"): Promise<DeliveryOutcome>;
+}
+
+/** The recipients of the running generation. */
+export interface RecipientList {
+  recipientsFor(kind: EventKind): readonly Recipient[];
+  /** The gateway stops: active deliveries end as `interrupted` at once. */
+  interrupt(): void;
+}
+
+/** Events after a known one. */
+interface JournalPage {
+  /** Oldest first. */
+  readonly events: readonly EventEnvelope[];
+  /**
+   * False if events between the known one and the first of these are missing: they were dropped, or may have occurred
+   * in an earlier process.
+   */
+  readonly isComplete: boolean;
+}
+
+/** The latest events of this process, for the admin API, including those that recipients never got. */
+export class EventJournal {
+  readonly #capacity: number;
+  readonly #events: EventEnvelope[] = [];
+  readonly #listeners = new Set<(event: EventEnvelope) => void>();
+  #hasForgotten = false;
+
+  constructor(capacity = 1000) {
+    this.#capacity = capacity;
+  }
+
+  /** Adds an event and notifies listeners; a listener that throws is removed. */
+  add(event: EventEnvelope): void {
+    this.#events.push(event);
+    if (this.#events.length > this.#capacity) {
+      this.#events.shift();
+      this.#hasForgotten = true;
+    }
+    for (const listener of this.#listeners) {
+      try {
+        listener(event);
+      } catch {
+        this.#listeners.delete(listener);
+      }
+    }
+  }
+
+  /** The latest events, at most `limit`, newest first. */
+  latest(limit: number): readonly EventEnvelope[] {
+    return limit <= 0 ? [] : this.#events.slice(-limit).toReversed();
+  }
+
+  /** Events with an id above `id`, which may be of an earlier process. */
+  since(id: string): JournalPage {
+    const start = this.#events.findIndex((event) => event.id > id);
+    const events = start === -1 ? [] : this.#events.slice(start);
+    const [oldest] = this.#events;
+    const isOwn = oldest === undefined || bootOf(id) === bootOf(oldest.id);
+    return { events, isComplete: isOwn && (start !== 0 || !this.#hasForgotten) };
+  }
+
+  /** Events with ids from `from` to `to`, both included, oldest first. */
+  between(from: string, to: string): readonly EventEnvelope[] {
+    return this.#events.filter((event) => event.id >= from && event.id <= to);
+  }
+
+  /** Calls `listener` synchronously with every later event; returns a function that unsubscribes. */
+  subscribe(listener: (event: EventEnvelope) => void): () => void {
+    this.#listeners.add(listener);
+    return () => {
+      this.#listeners.delete(listener);
+    };
+  }
+}
+
+/** The common part of the ids of a process. */
+function bootOf(id: string): string {
+  return id.slice(0, Math.max(0, id.lastIndexOf("-")));
 }

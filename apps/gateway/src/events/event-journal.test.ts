@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { EventEnvelope } from "@headworks/gateway-contract";
-import { EventJournal } from "./event-journal.ts";
+import { EventJournal } from "./event-bus.ts";
 
 const event = (id: string): EventEnvelope => ({
   id,

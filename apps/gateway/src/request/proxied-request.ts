@@ -24,7 +24,7 @@ import {
 } from "./forwarded-fields.ts";
 import type { RequestIdField } from "./forwarding-rules.ts";
 import type { ResponseSender } from "./response-sender.ts";
-import { CheckedBody, UpstreamBody } from "./upstream-body.ts";
+import { CheckedBody, UpstreamBody } from "./request-body.ts";
 
 const MAGIC = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 

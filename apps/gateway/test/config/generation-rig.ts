@@ -2,8 +2,7 @@ import { tmpdir } from "node:os";
 import type { EventKind, EventPayloads } from "@headworks/gateway-contract";
 import { FakeClock } from "@headworks/testkit";
 import { pino } from "pino";
-import { GenerationHistory, type GenerationArchive } from "#config/generation-history.ts";
-import { Generations, type GenerationParts } from "#config/generations.ts";
+import { type GenerationArchive, GenerationHistory, type GenerationParts, Generations } from "#config/generations.ts";
 import type { CompiledRoute } from "#request/context.ts";
 
 /** An event as it was emitted. */

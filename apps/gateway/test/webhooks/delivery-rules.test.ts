@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { WebhookTarget } from "@headworks/gateway-contract";
 import { startRawServer, waitUntil, type RawConnection } from "@headworks/testkit";
-import type { DeliveryOutcome } from "#events/recipient.ts";
+import type { DeliveryOutcome } from "#events/event-bus.ts";
 import { response, ok, startReceiver, type Reply } from "./receiver.ts";
 import { SAMPLE, target, webhookRig } from "./webhook-rig.ts";
 

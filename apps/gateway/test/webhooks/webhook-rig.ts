@@ -1,8 +1,6 @@
 import type { WebhookTarget } from "@headworks/gateway-contract";
-import { EgressDialer } from "#egress/egress-dialer.ts";
-import type { NameLookup } from "#egress/egress-dialer.ts";
-import { EventBus } from "#events/event-bus.ts";
-import type { DeliveryOutcome, SerialisedEvent } from "#events/recipient.ts";
+import { EgressDialer, type NameLookup } from "#egress/egress-dialer.ts";
+import { type DeliveryOutcome, EventBus, type SerialisedEvent } from "#events/event-bus.ts";
 import { createWebhooks, type Webhooks } from "#slices/webhooks/webhooks.slice.ts";
 import type { Outbox } from "#storage/state-store.ts";
 import { documentWith, publish, realClock, type Secrets } from "../egress/documents.ts";

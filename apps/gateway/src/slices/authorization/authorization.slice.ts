@@ -1,10 +1,17 @@
 import type { Logger } from "pino";
 import type { Authorization, ConfigDocument } from "@headworks/gateway-contract";
 import { parseAddress } from "@headworks/host-patterns";
-import { challengesOf, type Gate, type Refusal, type RequestContext, type Verdict } from "#request/context.ts";
+import {
+  challengesOf,
+  dryRunReport,
+  type DryRunReport,
+  type Gate,
+  type Refusal,
+  type RequestContext,
+  type Verdict,
+} from "#request/context.ts";
 import type { CompiledSlice, GatewaySlice, IssueReport } from "#slice.ts";
 import { isEverything } from "./address-set.ts";
-import { type AuthorizationMetrics, AuthorizationReports } from "./authorization-reports.ts";
 import { type Objection, objectionTo } from "./decision.ts";
 import { type Level, RuleBlock, type Subject } from "./rule-block.ts";
 
@@ -55,9 +62,7 @@ class AuthorizationGate implements Gate {
   }
 }
 
-export type { AuthorizationMetrics } from "./authorization-reports.ts";
-
-export interface AuthorizationHost {
+interface AuthorizationHost {
   readonly log: Logger;
   readonly metrics: AuthorizationMetrics;
 }
@@ -158,4 +163,35 @@ function hasRule(block: Authorization): boolean {
   ];
   if (lists.some((list) => list !== undefined && list.length > 0)) return true;
   return Object.keys(block.required_claims ?? {}).length > 0 || acl.default !== undefined;
+}
+
+interface AuthorizationMetrics {
+  /** A refusal ignored by a dry run; `gateway_policy_dry_run_total` with phase `authz`. */
+  dryRun(route: string): void;
+}
+
+class AuthorizationReports {
+  readonly #log: Logger;
+  readonly #dryRun: DryRunReport;
+
+  constructor(log: Logger, metrics: AuthorizationMetrics) {
+    this.#log = log;
+    this.#dryRun = dryRunReport(log, "authz", (route) => metrics.dryRun(route));
+  }
+
+  refused(request: RequestContext, { status, block }: Objection): void {
+    const labels = {
+      status,
+      level: block.level,
+      route: request.route?.name ?? "unrouted",
+      consumer: request.consumer?.name ?? "anonymous",
+      request_id: request.requestId,
+    };
+    // The client only gets the status; the reason is logged for the operator.
+    this.#log.debug({ code: "authorization_denied", ...labels }, "The rules do not let this request pass");
+  }
+
+  wouldRefuse(request: RequestContext, { status, block }: Objection): void {
+    this.#dryRun(request, status, `the authorization of the ${block.level}`);
+  }
 }

@@ -3,8 +3,7 @@ import type { Callout, ConfigDocument, Policy, Route } from "@headworks/gateway-
 import { type RawFields, wireText } from "@headworks/http1";
 import type { EgressDialer } from "#egress/egress-dialer.ts";
 import { type EgressUrl, parseEgressUrl } from "#egress/egress-url.ts";
-import { KeptConnections } from "#egress/kept-connections.ts";
-import { post } from "#egress/post.ts";
+import { KeptConnections, post } from "#egress/post.ts";
 import type { Timer } from "#egress/timer.ts";
 import type { Clock, CompileScope } from "#slice.ts";
 import { type Decision, readDecision } from "./decision.ts";

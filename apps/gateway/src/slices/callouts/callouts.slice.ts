@@ -2,7 +2,7 @@ import type { Logger } from "pino";
 import type { ConfigDocument } from "@headworks/gateway-contract";
 import type { EgressDialer } from "#egress/egress-dialer.ts";
 import { parseEgressUrl } from "#egress/egress-url.ts";
-import { fieldNameIssue, fieldValueIssue } from "#egress/outbound-fields.ts";
+import { fieldNameIssue, fieldValueIssue } from "#egress/post.ts";
 import { systemTimer, type Timer } from "#egress/timer.ts";
 import type { CheckScope, Clock, GatewaySlice, IssueReport } from "#slice.ts";
 import { CalloutGate } from "./callout-gate.ts";

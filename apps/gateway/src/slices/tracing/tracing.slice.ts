@@ -3,7 +3,7 @@ import type { Analytics, ConfigDocument } from "@headworks/gateway-contract";
 import { wireText } from "@headworks/http1";
 import type { EgressDialer } from "#egress/egress-dialer.ts";
 import { parseEgressUrl } from "#egress/egress-url.ts";
-import { fieldNameIssue } from "#egress/outbound-fields.ts";
+import { fieldNameIssue } from "#egress/post.ts";
 import { systemTimer, type Timer } from "#egress/timer.ts";
 import type { Tracer } from "#request/context.ts";
 import type { Clock, CompileScope, GatewaySlice, IssueReport } from "#slice.ts";

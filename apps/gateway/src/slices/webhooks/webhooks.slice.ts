@@ -4,10 +4,9 @@ import { type ConfigDocument, EVENT_KINDS, type EventKind, type WebhookTarget } 
 import { fieldValue, type RawFields, wireText } from "@headworks/http1";
 import type { EgressDialer } from "#egress/egress-dialer.ts";
 import { type EgressUrl, parseEgressUrl } from "#egress/egress-url.ts";
-import { fieldNameIssue, fieldValueIssue } from "#egress/outbound-fields.ts";
-import { post, type PostResult } from "#egress/post.ts";
+import { fieldNameIssue, fieldValueIssue, post, type PostResult } from "#egress/post.ts";
 import { systemTimer, type Timer } from "#egress/timer.ts";
-import type { DeliveryOutcome, Recipient, RecipientList, SerialisedEvent } from "#events/recipient.ts";
+import type { DeliveryOutcome, Recipient, RecipientList, SerialisedEvent } from "#events/event-bus.ts";
 import type { CheckScope, Clock, CompileScope, GatewaySlice, IssueReport } from "#slice.ts";
 
 const PREFIX = "whsec_";

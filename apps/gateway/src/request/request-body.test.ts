@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { CHUNKED, type Framing, lengthFraming, NO_BODY } from "@headworks/http1";
 import type { UpstreamExchange } from "#upstream/upstream-exchange.ts";
 import type { BodyCheck, ClientHandler } from "./context.ts";
-import { type BodySource, CheckedBody, UpstreamBody } from "./upstream-body.ts";
+import { type BodySource, CheckedBody, UpstreamBody } from "./request-body.ts";
 
 interface Seen {
   body: string;
