@@ -18,7 +18,7 @@ import { newGauges } from "#exchange/gauges.ts";
 import type { SyntheticResponse } from "#exchange/phases.ts";
 import { Pipeline } from "#exchange/pipeline.ts";
 import type { LogOutput } from "#logging/service-logs.ts";
-import { type DataPaths, defaultDataPaths } from "#settings/data-places.ts";
+import { type DataPaths, defaultDataPaths } from "#settings/data-paths.ts";
 import { loadSettings } from "#settings/load-settings.ts";
 import { type SettingsStore, StartupError } from "#settings/settings.ts";
 import { readClientCertificate, readTlsMinVersion } from "#settings/upstream-tls.ts";

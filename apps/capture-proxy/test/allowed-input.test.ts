@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { pino } from "pino";
 import { systemClock } from "#clock.ts";
 import { openLogOutput } from "#logging/log-output.ts";
-import { defaultDataPaths } from "#settings/data-places.ts";
+import { defaultDataPaths } from "#settings/data-paths.ts";
 import { startProxyRig } from "./proxy-rig.ts";
 
 interface Schema {

@@ -11,8 +11,8 @@ import { runProcess, temporaryDirectory, waitUntil } from "@headworks/testkit";
 import { pino } from "pino";
 import { createProxy } from "#proxy.ts";
 import type { RunningProxy } from "#proxy.ts";
-import { defaultDataPaths } from "#settings/data-places.ts";
-import type { DataPaths } from "#settings/data-places.ts";
+import { defaultDataPaths } from "#settings/data-paths.ts";
+import type { DataPaths } from "#settings/data-paths.ts";
 
 const cleanups: (() => unknown)[] = [];
 after(async () => {

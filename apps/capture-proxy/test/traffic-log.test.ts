@@ -6,7 +6,7 @@ import { waitUntil } from "@headworks/testkit";
 import { pino } from "pino";
 import { openLogOutput } from "#logging/log-output.ts";
 import { systemClock } from "#clock.ts";
-import { defaultDataPaths } from "#settings/data-places.ts";
+import { defaultDataPaths } from "#settings/data-paths.ts";
 import { startProxyRig } from "./proxy-rig.ts";
 import type { ProxyRig } from "./proxy-rig.ts";
 

@@ -7,7 +7,7 @@ import { type CertificateInfo, certOperations } from "@headworks/capture-contrac
 import { ApiFailure } from "@headworks/contract-kit/client";
 import { makeDirectorySync } from "@headworks/files";
 import { AuthorityError, CertificateAuthority } from "@headworks/tls-authority";
-import { defaultDataPaths, fileProblem, resolveCertificateDirectory, resolveDataDir } from "#settings/data-places.ts";
+import { defaultDataPaths, fileProblem, resolveCertificateDirectory, resolveDataDir } from "#settings/data-paths.ts";
 import { apiAddress, type ApiAddress, callJson } from "./api-connection.ts";
 import { globalOptions } from "./global-options.ts";
 import { CommandFailure, EXIT, type Invocation, type OfflineAuthority, type Outcome } from "./invocation.ts";

@@ -23,7 +23,7 @@ import {
   resolveCertificateDirectory,
   resolveDataDir,
   resolveTrafficFile,
-} from "#settings/data-places.ts";
+} from "#settings/data-paths.ts";
 import { loadSettings } from "#settings/load-settings.ts";
 import { StartupError } from "#settings/settings.ts";
 import { apiAddress, type ApiAddress, callJson, serviceHealth, shownUrl } from "./api-connection.ts";

@@ -10,7 +10,7 @@ import {
   defaultDataPaths,
   resolveDataDir,
   resolveDataPaths,
-} from "#settings/data-places.ts";
+} from "#settings/data-paths.ts";
 import { SETTING_FIELDS, SETTING_INPUTS, type SettingInput } from "#settings/setting-inputs.ts";
 import { type Flags, valuesOfFlags } from "#settings/setting-sources.ts";
 import { StartupError } from "#settings/settings.ts";

@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import { setVariable } from "./data-places.ts";
+import { setVariable } from "./data-paths.ts";
 import { StartupError } from "./settings.ts";
 
 /** PEM files of a CA made elsewhere. */

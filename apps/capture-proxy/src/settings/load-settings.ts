@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { ConfigField, ConfigPatch, Settings } from "@headworks/capture-contract";
 import { parseAddress } from "@headworks/host-patterns";
 import { ApiError, type ErrorDetail, validationError } from "#api/api-error.ts";
-import { type DataPaths, defaultDataPaths, outputProblem, type OwnPaths, snapshotProblem } from "./data-places.ts";
+import { type DataPaths, defaultDataPaths, outputProblem, type OwnPaths, snapshotProblem } from "./data-paths.ts";
 import {
   environmentName,
   flagName,

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import type { LogLines, LogRotated, LogStatus } from "@headworks/capture-contract";
 import { FakeClock, temporaryDirectory } from "@headworks/testkit";
 import { openLogOutput } from "#logging/log-output.ts";
-import { defaultDataPaths } from "#settings/data-places.ts";
+import { defaultDataPaths } from "#settings/data-paths.ts";
 import type { LogDestination } from "#logging/log-output.ts";
 import { startApi } from "../../../test/api-rig.ts";
 import type { ApiRig } from "../../../test/api-rig.ts";

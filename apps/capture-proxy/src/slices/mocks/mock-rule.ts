@@ -8,7 +8,13 @@ import type {
   NewMockResponse,
   NewMockResponseConfig,
 } from "@headworks/capture-contract";
-import type { MockProgress } from "./response-choice.ts";
+
+/** The mutable state of a rule; survives recompilation. */
+export interface MockProgress {
+  hits: number;
+  /** Index of the next response of a sequence. */
+  nextIndex: number;
+}
 
 /** A stored rule, with defaults; the counters are stored separately. */
 export interface StoredMock {

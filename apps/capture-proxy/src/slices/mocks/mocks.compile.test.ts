@@ -1,14 +1,17 @@
 import assert from "node:assert/strict";
-import { gzipSync } from "node:zlib";
 import { test } from "node:test";
+import { gzipSync } from "node:zlib";
 import type { Condition, MockResponseConfig, NewMockResponse } from "@headworks/capture-contract";
 import type { RequestMessage } from "#exchange/exchange.ts";
-import { filledResponse, newMock, plainDraft } from "./mock-rule.ts";
-import type { MockDraft, StoredMock } from "./mock-rule.ts";
-import { createMockCompiler } from "./mocks.compile.ts";
-import { RequestSubject } from "./request-subject.ts";
-import type { MockProgress } from "./response-choice.ts";
-import { compileResponseChoice } from "./response-choice.ts";
+import {
+  filledResponse,
+  type MockDraft,
+  type MockProgress,
+  newMock,
+  plainDraft,
+  type StoredMock,
+} from "./mock-rule.ts";
+import { compileResponseChoice, createMockCompiler, RequestSubject } from "./mocks.compile.ts";
 
 const message = (path = "/", fields: string[] = [], method = "GET"): RequestMessage => ({
   method,

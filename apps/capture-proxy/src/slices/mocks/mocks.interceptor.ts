@@ -1,10 +1,9 @@
-import { CONTINUE, type Interceptor, type Verdict } from "#exchange/phases.ts";
 import type { Exchange } from "#exchange/exchange.ts";
+import { CONTINUE, type Interceptor, type Verdict } from "#exchange/phases.ts";
 import type { Clock } from "#slice.ts";
 import type { FileReading } from "./body-file.ts";
-import type { CompiledMock, MockSet } from "./mocks.compile.ts";
+import { type CompiledMock, type MockSet, RequestSubject } from "./mocks.compile.ts";
 import type { MockHits } from "./mocks.task.ts";
-import { RequestSubject } from "./request-subject.ts";
 import type { ServedSession } from "./served-session.ts";
 
 /** Larger bodies are not buffered; conditions and templates see no body. */

@@ -1,8 +1,7 @@
 import { readJson } from "@headworks/json";
 import { type Condition, MOCK_LIMITS, type MockExpiration, type MockResponseConfig } from "@headworks/capture-contract";
 import type { Database, SqlRow, Statement } from "#storage/database.ts";
-import type { StoredCollection, StoredMock, StoredVersion } from "./mock-rule.ts";
-import type { MockProgress } from "./response-choice.ts";
+import type { MockProgress, StoredCollection, StoredMock, StoredVersion } from "./mock-rule.ts";
 
 /** Rules and collections in SQLite, cached in memory; a change is durable when its call returns. */
 export interface MocksStore {

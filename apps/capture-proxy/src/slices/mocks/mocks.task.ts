@@ -1,7 +1,7 @@
 import { MOCK_LIMITS } from "@headworks/capture-contract";
 import type { Clock, SliceTask } from "#slice.ts";
 import type { Database, SqlRow } from "#storage/database.ts";
-import type { MockProgress } from "./response-choice.ts";
+import type { MockProgress } from "./mock-rule.ts";
 
 /** Hits are written in batches, one transaction each; a crash loses at most this interval. */
 const PERSIST_EVERY_MS = 2000;

@@ -14,7 +14,7 @@ import {
   resolveDataPaths,
   resolveTrafficFile,
   snapshotProblem,
-} from "./data-places.ts";
+} from "./data-paths.ts";
 import { StartupError } from "./settings.ts";
 
 const dataDir = join(tmpdir(), "no-such-weir");
