@@ -30,7 +30,7 @@ test("a plain exchange reads on", () => {
   assert.equal(state.mayRead, true);
 });
 
-test("an answer before the end of the request closes, even if the request ends meanwhile", () => {
+test("a response before the end of the request closes, even if the request ends meanwhile", () => {
   const state = new DownstreamState();
   state.requestStarted(MODERN);
   assert.equal(state.mayRead, true, "the body is still read");
@@ -40,7 +40,7 @@ test("an answer before the end of the request closes, even if the request ends m
   assert.equal(state.mayRead, false);
 });
 
-test("an answer read until the end of the origin's connection closes the client's", () => {
+test("a response read until the end of the origin's connection closes the client's", () => {
   const state = asked();
   assert.deepEqual(state.responseStarted(UNTIL_CLOSE), {
     framing: UNTIL_CLOSE,
@@ -50,13 +50,13 @@ test("an answer read until the end of the origin's connection closes the client'
   assert.equal(state.responseEnded(), "linger");
 });
 
-test("HTTP/1.0 gets keep-alive spelled out, and chunks only as an answer until the end", () => {
+test("HTTP/1.0 gets keep-alive spelled out, and chunks only as a response until the end", () => {
   assert.equal(asked(OLD).responseStarted(lengthFraming(1)).connection, "keep-alive");
   assert.equal(asked({ ...OLD, keepAlive: false }).responseStarted(lengthFraming(1)).connection, "close");
   assert.equal(asked(OLD).responseStarted(CHUNKED).framing, UNTIL_CLOSE);
 });
 
-test("100 (Continue) is sent once, to a client that waits, by whoever is first", () => {
+test("100 (Continue) is sent once, to a client that waits, by whichever comes first", () => {
   const state = new DownstreamState();
   state.requestStarted(EXPECTING);
   assert.equal(state.informational(103), true);
@@ -65,7 +65,7 @@ test("100 (Continue) is sent once, to a client that waits, by whoever is first",
   assert.equal(state.bodyWanted(), false, "nor is our own added");
 });
 
-test("100 (Continue) is not sent to a client that did not wait, did not ask, or has its answer", () => {
+test("100 (Continue) is not sent to a client that did not wait, did not ask, or has its response", () => {
   const impatient = new DownstreamState();
   impatient.requestStarted(EXPECTING);
   impatient.requestData();
@@ -84,7 +84,7 @@ test("100 (Continue) is not sent to a client that did not wait, did not ask, or 
   assert.equal(asked().informational(101), false, "101 is never merely passed on");
 });
 
-test("a client that ends its side gets its answer, if it asked completely", () => {
+test("a client that ends its side gets its response, if it asked completely", () => {
   const whole = asked();
   assert.equal(whole.clientEnded(), "finish");
   assert.equal(whole.responseStarted(lengthFraming(0)).connection, "close");
@@ -96,7 +96,7 @@ test("a client that ends its side gets its answer, if it asked completely", () =
   assert.equal(cut.mayRespond, false);
 });
 
-test("refused input is answered unless an answer is already on its way", () => {
+test("refused input is answered unless a response is already on its way", () => {
   const idle = new DownstreamState();
   assert.equal(idle.requestRefused(), "response");
   assert.equal(idle.mayRead, false);

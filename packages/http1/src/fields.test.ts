@@ -47,7 +47,7 @@ test("fields are found in any letter case, in order", () => {
   assert.equal(hasField(FIELDS, "x-on"), false);
 });
 
-test("setting a field keeps its place, takes its new spelling and removes repeats", () => {
+test("setting a field keeps its position, takes its new spelling and removes repeats", () => {
   const fields = [...FIELDS];
   setField(fields, "X-one", "new");
   assert.deepEqual(fields, ["Host", "a", "X-one", "new", "Other", ""]);

@@ -507,7 +507,7 @@ function check(
 }
 
 for (const [name, input, expected] of PLAIN) {
-  test(`an answer is read alike by both modes, however it is cut: ${name}`, () => {
+  test(`a response is read alike by both modes, however it is cut: ${name}`, () => {
     check(name, input, expected, false);
     check(name, input, expected, true);
   });
@@ -522,14 +522,14 @@ function expectRefusal(input: string, lenient: boolean, code: Http1ErrorCode): v
 
 for (const [name, input, code, lenient] of ODD) {
   const isRefused = "refused" in lenient;
-  test(`an odd answer is refused strictly and ${isRefused ? "also leniently" : "read leniently"}: ${name}`, () => {
+  test(`an odd response is refused strictly and ${isRefused ? "also leniently" : "read leniently"}: ${name}`, () => {
     expectRefusal(input, false, code);
     if ("refused" in lenient) expectRefusal(input, true, lenient.refused);
     else check(name, input, lenient, true);
   });
 }
 
-test("the table of odd answers covers every oddity that a head can have", () => {
+test("the table of odd responses covers every oddity that a head can have", () => {
   const inBodies: readonly Oddity[] = [
     "chunk-size-padding",
     "dropped-trailer",
@@ -540,7 +540,7 @@ test("the table of odd answers covers every oddity that a head can have", () => 
   assert.equal(covered.size, 17 - inBodies.length);
 });
 
-test("informational answers are bounded", () => {
+test("informational responses are bounded", () => {
   const flood = (count: number): Buffer => bytes(`${"HTTP/1.1 102 P\r\n\r\n".repeat(count)}HTTP/1.1 204 -\r\n\r\n`);
   assert.equal(readResponse([flood(32)]).informational.length, 32);
   for (const pieces of [[flood(33)], singleBytes(flood(33))]) {
@@ -548,7 +548,7 @@ test("informational answers are bounded", () => {
   }
 });
 
-test("informational answers are counted for each answer anew", () => {
+test("informational responses are counted for each response anew", () => {
   let count = 0;
   const reader = new ResponseReader(
     { onHead() {}, onInformational: () => void count++, onData() {}, onEnd() {}, onError: assert.fail },
@@ -568,7 +568,7 @@ test("101 is refused unless the request offered an upgrade", () => {
   assert.equal(readResponse([input], { upgrade: "websocket" }).error, undefined);
 });
 
-test("bytes that no request asked for are refused, also behind an answer", () => {
+test("bytes that no request asked for are refused, also behind a response", () => {
   const errors: string[] = [];
   const reader = new ResponseReader(
     { onHead() {}, onInformational() {}, onData() {}, onEnd() {}, onError: (error) => void errors.push(error.code) },
@@ -583,7 +583,7 @@ test("bytes that no request asked for are refused, also behind an answer", () =>
   assert.deepEqual(errors, ["unexpected-answer"]);
 });
 
-test("an owner that expects another answer inside the present one is stopped", () => {
+test("an owner that expects another response inside the present one is stopped", () => {
   const reader = new ResponseReader(
     { onHead() {}, onInformational() {}, onData() {}, onEnd() {}, onError: assert.fail },
     { lenient: false },
@@ -597,7 +597,7 @@ test("an owner that expects another answer inside the present one is stopped", (
   reader.expect("GET");
 });
 
-test("one reader reads a whole connection, with the oddities of each answer alone", () => {
+test("one reader reads a whole connection, with the oddities of each response alone", () => {
   const seen: unknown[] = [];
   const reader = new ResponseReader(
     {
@@ -620,7 +620,7 @@ test("one reader reads a whole connection, with the oddities of each answer alon
   assert.deepEqual(seen, [200, 201]);
 });
 
-test("an answer cut by the end of the connection is an error unless it is read until the end", () => {
+test("a response cut by the end of the connection is an error unless it is read until the end", () => {
   const input = bytes("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc");
   for (let size = 1; size < input.length; size++) {
     for (const lenient of [false, true]) {

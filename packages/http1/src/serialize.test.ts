@@ -82,7 +82,7 @@ test("a reason is looked at with lines, too", () => {
   }
 });
 
-test("what is written is read back the same: answers with chunks and trailers", () => {
+test("what is written is read back the same: responses with chunks and trailers", () => {
   const chunks = fc.array(
     fc.string({ unit: fc.constantFrom("a", "\r", "\n", "0", "\xff"), minLength: 1, maxLength: 40 }),
   );

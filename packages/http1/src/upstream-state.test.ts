@@ -129,7 +129,7 @@ for (const [name, expected, isReused, request, hasBytes] of LOST) {
   });
 }
 
-test("losing an idle connection concerns nobody", () => {
+test("losing an idle connection reports nothing", () => {
   assert.equal(reused().lost(), "none");
 });
 

@@ -13,7 +13,7 @@ const BLANK_BEFORE_COLON = /^([^\s:]+)[ \t]+:/gm;
 const RUNS = 6_000;
 const places = fc.array(fc.nat(), { maxLength: 6 });
 
-test("the oracle refuses what everybody must refuse, so that agreeing with it means something", () => {
+test("the oracle refuses what every parser must refuse, so that agreeing with it means something", () => {
   for (const input of [
     "GET / HTTP/1.1\nHost: a\n\n",
     "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
@@ -79,7 +79,7 @@ function describeOracle({ method, target, version, fields, body, trailers }: Ora
   return { method, target, version, fields, body, trailers };
 }
 
-test("what the strict reader accepts as an answer, Node's parser accepts, with the same body", () => {
+test("what the strict reader accepts as a response, Node's parser accepts, with the same body", () => {
   let accepted = 0;
   fc.assert(
     fc.property(nearResponses, places, (input, cuts) => {
@@ -107,7 +107,7 @@ test("what the strict reader accepts as an answer, Node's parser accepts, with t
   assert(accepted > RUNS / 20, `only ${accepted} accepted`);
 });
 
-test("blanks before the colons of an answer change nothing but that its connection may end", () => {
+test("blanks before the colons of a response change nothing but that its connection may end", () => {
   let read = 0;
   fc.assert(
     fc.property(nearResponses, fc.constantFrom(" ", "\t", " \t "), places, (input, blanks, cuts) => {
@@ -145,7 +145,7 @@ test("the lenient mode reads everything the strict mode reads, and exactly like 
   );
 });
 
-test("the lenient mode gives one verdict however an answer is cut, and never stays open behind an oddity", () => {
+test("the lenient mode gives one verdict however a response is cut, and never stays open behind an oddity", () => {
   let odd = 0;
   fc.assert(
     fc.property(nearResponses, places, (input, cuts) => {

@@ -210,7 +210,7 @@ test("content of DATA is told as it comes, and does not wait for the frame to be
   assert.equal(pieces, 2);
 });
 
-test("nothing is told any more once the receiver is over, not even what came in the same read", () => {
+test("nothing is told any more once the receiver has ended, not even what came in the same read", () => {
   for (let last = 1; last < SAMPLE_EVENTS.length; last += 1) {
     // An end of DATA belongs to its frame.
     if (SAMPLE_EVENTS[last]?.startsWith("content") === true) continue;

@@ -27,7 +27,7 @@ function echoes(recorder: StreamRecorder): void {
   };
 }
 
-test("8.1: a request and its answer come over whole, with trailers behind the bodies, and then it is over", async () => {
+test("8.1: a request and its response come over whole, with trailers behind the bodies, and then it has ended", async () => {
   const { client, server } = await both();
   await using _client = client;
   await using _server = server;
@@ -71,7 +71,7 @@ test("8.1: sections that are whole have no end of their own", async () => {
   assert.deepEqual((await server.stream()).order, ["section", "close"]);
 });
 
-test("8.1: interim answers are told as sections of their own, in order, before the one that counts", async () => {
+test("8.1: interim responses are told as sections of their own, in order, before the one that counts", async () => {
   const { client, server } = await both();
   await using _client = client;
   await using _server = server;
@@ -151,7 +151,7 @@ const RESPONSES: readonly (readonly [what: string, said: readonly Buffer[], orde
 ];
 
 for (const [what, said, order, code] of RESPONSES) {
-  test(`an answer with ${what} ends its stream with ${code}, and no other`, async () => {
+  test(`a response with ${what} ends its stream with ${code}, and no other`, async () => {
     const { tested, peer } = await requestedRaw();
     await using _tested = tested;
     const first = tested.ask(false);
@@ -251,7 +251,7 @@ test("8.1: a stream that is reset in the middle of a frame is told nothing of th
   assert.deepEqual(tested.broken, []);
 });
 
-test("resetBehind() sends what was written first, and then the reset", async () => {
+test("resetAfterQueue() sends queued content first, then the reset", async () => {
   const { tested, peer } = await servedRaw({}, [[4, 3]]);
   await using _tested = tested;
   tested.onStream = (recorder) => {

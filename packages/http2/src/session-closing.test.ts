@@ -158,7 +158,7 @@ test("destroy() from inside the telling ends the telling there, of all streams",
   );
 });
 
-test("6.7: pings are answered with what they carry, and those of ours are told once of their answer", async () => {
+test("6.7: pings are answered with what they carry, and those of ours are told once of their response", async () => {
   const { tested, peer } = await servedRaw();
   await using _tested = tested;
   const recorder: string[] = [];
@@ -178,7 +178,7 @@ test("6.7: pings are answered with what they carry, and those of ours are told o
   assert.deepEqual(recorder.slice(3), ["late false"]);
 });
 
-test("3.4: a client whose server ends its side is over, and nothing it waited for is left waiting", async () => {
+test("3.4: a client whose server ends its side has ended, and nothing it waited for is left waiting", async () => {
   const { tested, peer } = await requestedRaw();
   await using _tested = tested;
   const whole = tested.ask(true);

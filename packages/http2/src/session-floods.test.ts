@@ -56,7 +56,7 @@ for (const [what, first, again] of FLOODS) {
   });
 }
 
-test("10.5: a server's flood of HEADERS for a stream that is over ends the connection as well", async () => {
+test("10.5: a server's flood of HEADERS for a stream that has ended ends the connection as well", async () => {
   const { tested, peer } = await requestedRaw();
   await using _tested = tested;
   tested.ask(true).stream.reset(CANCEL);

@@ -120,7 +120,7 @@ test("6.9.1: padding counts against the windows, and is given back as if it had 
   assert.equal((await tested.stream()).dataBytes, 1000);
 });
 
-test("6.9: DATA of a stream that is over counts against the window of the connection, and is given back", async () => {
+test("6.9: DATA of a stream that has ended counts against the window of the connection, and is given back", async () => {
   const { tested, peer } = await servedRaw();
   await using _tested = tested;
   tested.onStream = (recorder) => recorder.stream.reset(CANCEL);
@@ -372,7 +372,7 @@ test("6.9: what a held stream had not told when it is reset is dropped, and told
   assert.deepEqual(recorder.order, ["section", "close"]);
 });
 
-test("a held answer that is complete outlives its connection until it was told", async () => {
+test("a held response that is complete outlives its connection until it was told", async () => {
   const { tested, peer } = await requestedRaw();
   await using _tested = tested;
   const [whole, half] = [tested.ask(true), tested.ask(true)];
@@ -389,7 +389,7 @@ test("a held answer that is complete outlives its connection until it was told",
   assert.deepEqual(tested.broken, []);
 });
 
-test("a held request that is complete is dropped with its connection: nobody waits for its answer", async () => {
+test("a held request that is complete is dropped with its connection: nobody waits for its response", async () => {
   const { tested, peer } = await servedRaw();
   await using _tested = tested;
   tested.onStream = ({ stream }) => stream.hold();

@@ -197,7 +197,7 @@ test("a larger piece that waited for a connection that was destroyed is dropped,
   assert.ok(isSameMemory(response(new Receiver(), "b"), one));
 });
 
-test("answers to a crowd of pipelined requests do not gather without a bound", () => {
+test("responses to a crowd of pipelined requests do not gather without a bound", () => {
   const receiver = new Receiver();
   const writer = new BatchedWriter(receiver);
   for (let round = 0; round < 1000; round += 1) {
@@ -323,7 +323,7 @@ function noted(count: number, log: number[]): Noted[] {
   return Array.from({ length: count }, (_, name) => new Noted(name, log));
 }
 
-test("nobody is flushed before the end of the turn, then all are in their order", async () => {
+test("writers are flushed in order at the end of the turn, none earlier", async () => {
   const log: number[] = [];
   for (const writer of noted(3, log)) scheduleFlush(writer);
   await Promise.resolve();
@@ -332,7 +332,7 @@ test("nobody is flushed before the end of the turn, then all are in their order"
   assert.deepEqual(log, [0, 1, 2]);
 });
 
-test("who asks twice in a turn is flushed once, and may ask again in the next", async () => {
+test("a writer scheduled twice in a turn is flushed once, and can be scheduled again in the next", async () => {
   const log: number[] = [];
   const [writer] = noted(1, log);
   assert.ok(writer !== undefined);
@@ -359,7 +359,7 @@ test("a crowd is not held until the end of a long turn: the sixteenth flushes al
   );
 });
 
-test("who asks from inside a flush is flushed in a turn of its own", async () => {
+test("a writer scheduled during a flush is flushed in the next turn", async () => {
   const log: number[] = [];
   const [later] = noted(1, log);
   assert.ok(later !== undefined);

@@ -13,7 +13,7 @@ function membersOf(connectionSet: ConnectionSet<SetMember>): Set<SetMember> {
   return new Set(visited);
 }
 
-test("a roster has the members that a set would have", () => {
+test("a connection set has the members that a set would have", () => {
   const changes = fc.array(fc.tuple(fc.constantFrom("add", "delete", "clear"), fc.nat(7)), { maxLength: 60 });
   fc.assert(
     fc.property(changes, (list) => {
@@ -37,7 +37,7 @@ test("a roster has the members that a set would have", () => {
   );
 });
 
-test("who stays is visited although others come and go during the walk", () => {
+test("a remaining member is visited while others are added and deleted", () => {
   fc.assert(
     fc.property(fc.array(fc.nat(9), { maxLength: 10 }), fc.array(fc.nat(9), { maxLength: 10 }), (gone, come) => {
       const all = people(10);
@@ -59,7 +59,7 @@ test("who stays is visited although others come and go during the walk", () => {
   );
 });
 
-test("who was on a roster for a moment does not grow old", () => {
+test("a short-lived member does not reach the old generation", () => {
   const connectionSet = new ConnectionSet<SetMember>();
   const present: SetMember[] = [];
   const members = 200;
@@ -102,7 +102,7 @@ test("a queue serves in the order of arrival, without those who left, as a list 
   );
 });
 
-test("who waited for a moment does not grow old, though places are held", () => {
+test("a short-lived queue entry does not reach the old generation, even if references are held", () => {
   const queue = new Queue<{ readonly weight: readonly number[] }>();
   const held: QueueEntry[] = [];
   const members = 200;

@@ -39,7 +39,7 @@ test("a deadline fires once, after its moment, and never when it was moved on or
   assert.deepEqual([due.count, moved.count, removed.count, last.count], [1, 0, 0, 1]);
 });
 
-test("a process that was held up reads what came in time before anybody is late", async (context) => {
+test("a process that was held up reads what came in time before deadlines fire", async (context) => {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
   const client = connect((server.address() as AddressInfo).port, "127.0.0.1");

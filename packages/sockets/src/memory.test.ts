@@ -17,12 +17,12 @@ test("buffers of reads are collected long before V8 would, however many there ar
   assert(peakBytes < 24e6, `${peakBytes} bytes of buffers waited to be collected`);
 });
 
-test("nobody else is given V8's collector", () => {
+test("V8's collector is not exposed elsewhere", () => {
   for (let read = 0; read < 200; read += 1) trackExternalMemory(READ_BYTES);
   assert.equal((globalThis as { gc?: unknown }).gc, undefined);
 });
 
-test("a budget gives what it has, and nothing of a wish that is larger", () => {
+test("a budget grants what it has, and nothing of a larger request", () => {
   const budget = new BufferBudget(100);
   assert.equal(budget.reserve(60), true);
   assert.equal(budget.reserve(41), false);

@@ -65,7 +65,7 @@ async function socketPair(isSecure: boolean): Promise<readonly [writing: Socket,
   return [writing, reading];
 }
 
-test("what is put on a desk in one turn leaves as one write, in its order, when the turn ends", async () => {
+test("what is written to a pooled buffer in one turn leaves in order as one write at its end", async () => {
   const receiver = new Receiver();
   const writer = new PooledWriter(receiver);
   for (const text of ["a", "", "bc", "d".repeat(1000)]) put(writer, text);

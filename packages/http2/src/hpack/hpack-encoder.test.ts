@@ -26,7 +26,7 @@ test("the requests of RFC 7541, C.4, are encoded as there", () => {
   assert.equal(block, "828785bf408825a849e95ba97d7f8925a849e95bb8e8b4bf");
 });
 
-test("the answers of RFC 7541, C.6, are encoded as there, as far as their fields are kept here", () => {
+test("the responses of RFC 7541, C.6, are encoded as there, as far as their fields are kept here", () => {
   const encoder = new HpackEncoder();
   encoder.limitTable(256);
   const response = (status: string): string[] => {
