@@ -174,7 +174,7 @@ for (const frame of ["no JSON", '{"type":"Error"}', "[null]"]) {
     };
     const { code, stderr } = await runInside(["traffic", "tail"], { parts: { openSocket } });
     assert.deepEqual([code, opened.length], [1, 1]);
-    assert.match(stderr, /^weir: .* does not speak like Weir's live feed\n$/);
+    assert.match(stderr, /^weir: .* does not speak the protocol of Weir's live feed\n$/);
   });
 }
 
