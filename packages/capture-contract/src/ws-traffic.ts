@@ -17,7 +17,6 @@ const MESSAGE_TYPES = ["text", "binary", "ping", "pong", "close", "continuation"
 const DECIDED_TYPES = ["text", "binary", "ping", "pong", "close"] as const;
 
 const Direction = oneOf(["send", "receive"], { description: "`send`: from the client" });
-export type WsDirection = Static<typeof Direction>;
 
 export const WsConnection = strictObject(
   {

@@ -4,8 +4,7 @@ import { test } from "node:test";
 import { Worker } from "node:worker_threads";
 import { readJson } from "@headworks/json";
 import { nullable, oneOf, strictObject, Type } from "./type.ts";
-import { defineOperations, upload } from "./operation.ts";
-import type { Operation } from "./operation.ts";
+import { defineOperations, type Operation, upload } from "./operation.ts";
 import { compileRequestValidator, compileValueValidator, operationProblems, unicodeIssue } from "./server.ts";
 
 const table = defineOperations({

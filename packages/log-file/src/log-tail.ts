@@ -1,6 +1,5 @@
 import { constants } from "node:fs";
-import { open, stat } from "node:fs/promises";
-import type { FileHandle } from "node:fs/promises";
+import { type FileHandle, open, stat } from "node:fs/promises";
 import { listArchives } from "./archives.ts";
 
 export interface LogTail {

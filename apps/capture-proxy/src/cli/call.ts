@@ -1,19 +1,21 @@
 import { readFileSync } from "node:fs";
-import { Argument } from "commander";
-import type { Command } from "commander";
+import { Argument, type Command } from "commander";
 import { operations } from "@headworks/capture-contract";
 import { isNumeric, readJson } from "@headworks/json";
 import type { Operation, Operations } from "@headworks/contract-kit";
-import { apiAddress, callApi, callJson, readText } from "./api-connection.ts";
-import type { ApiAddress, ApiRequest } from "./api-connection.ts";
-import { COMMAND_SHAPES, commandName } from "./command-names.ts";
-import type { CommandShape, CommandShortcut } from "./command-names.ts";
+import { apiAddress, type ApiAddress, type ApiRequest, callApi, callJson, readText } from "./api-connection.ts";
+import { COMMAND_SHAPES, commandName, type CommandShape, type CommandShortcut } from "./command-names.ts";
 import { ENTRY_NAMES, paramsWithEntryIds, takesEntry, withEntryIds } from "./entry-names.ts";
 import { CommandFailure, EXIT, type Invocation, type Outcome } from "./invocation.ts";
 import { globalOptions } from "./global-options.ts";
 import { present } from "./present.ts";
-import { addPropertyOptions, givenValue, inputProperties, pathParameters } from "./schema-options.ts";
-import type { InputProperty } from "./schema-options.ts";
+import {
+  addPropertyOptions,
+  givenValue,
+  inputProperties,
+  type InputProperty,
+  pathParameters,
+} from "./schema-options.ts";
 import { visibleText, writeJson } from "./terminal.ts";
 import { openUpload, saveResponse } from "./transfer.ts";
 

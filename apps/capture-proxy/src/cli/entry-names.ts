@@ -1,7 +1,6 @@
 import { trafficOperations } from "@headworks/capture-contract";
 import type { Operation } from "@headworks/contract-kit";
-import { callJson } from "./api-connection.ts";
-import type { ApiAddress } from "./api-connection.ts";
+import { type ApiAddress, callJson } from "./api-connection.ts";
 import { CommandFailure, EXIT } from "./invocation.ts";
 import type { InputProperty } from "./schema-options.ts";
 

@@ -1,14 +1,11 @@
 import { readdir, readFile, stat } from "node:fs/promises";
 import { isAbsolute, join, normalize, relative, sep } from "node:path";
 import type { Command } from "commander";
-import { grpcOperations } from "@headworks/capture-contract";
-import type { NewGrpcSchema } from "@headworks/capture-contract";
+import { grpcOperations, type NewGrpcSchema } from "@headworks/capture-contract";
 import type { Operation } from "@headworks/contract-kit";
-import { apiAddress, callJson } from "./api-connection.ts";
-import type { ApiRequest } from "./api-connection.ts";
+import { apiAddress, type ApiRequest, callJson } from "./api-connection.ts";
 import { CommandFailure, EXIT, type Invocation } from "./invocation.ts";
-import { globalOptions } from "./global-options.ts";
-import type { GlobalFlags } from "./global-options.ts";
+import { type GlobalFlags, globalOptions } from "./global-options.ts";
 import { present } from "./present.ts";
 import { writeJson } from "./terminal.ts";
 

@@ -1,21 +1,16 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { Command } from "commander";
-import { Option } from "commander";
-import { logsOperations } from "@headworks/capture-contract";
-import type { LogLines } from "@headworks/capture-contract";
+import { type Command, Option } from "commander";
+import { type LogLines, logsOperations } from "@headworks/capture-contract";
 import { ApiFailure } from "@headworks/contract-kit/client";
-import { apiAddress, callJson } from "./api-connection.ts";
-import type { ApiAddress } from "./api-connection.ts";
+import { apiAddress, type ApiAddress, callJson } from "./api-connection.ts";
 import { CommandFailure, EXIT, type Invocation, type Outcome } from "./invocation.ts";
 import { followUntilInterrupted, lineCount, MAX_LINES } from "./following.ts";
-import { globalOptions } from "./global-options.ts";
+import { type GlobalFlags, globalOptions } from "./global-options.ts";
 import { visibleText } from "./terminal.ts";
 
-interface TailOptions {
+interface TailOptions extends GlobalFlags {
   readonly lines: number;
   readonly follow?: boolean;
-  readonly apiUrl?: string;
-  readonly timeout?: string;
 }
 
 const POLL_MS = 500;

@@ -1,8 +1,6 @@
 import { readFileSync } from "node:fs";
-import { InvalidArgumentError, Option } from "commander";
-import type { Command } from "commander";
-import { REPLAY_LIMITS } from "@headworks/capture-contract";
-import type { DiffOptions, ReplayModifications } from "@headworks/capture-contract";
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { type DiffOptions, REPLAY_LIMITS, type ReplayModifications } from "@headworks/capture-contract";
 import { CommandFailure, EXIT } from "./invocation.ts";
 
 /** Flags for changes to the request that is resent. */

@@ -26,6 +26,7 @@ import { verbosity } from "#logging/log-level.ts";
 import type { Flags } from "#settings/setting-sources.ts";
 import { apiAddress, type ApiAddress, callApi, callJson, readText, serviceHealth, shownUrl } from "./api-connection.ts";
 import { clientEnvironment, writeTrustFiles } from "./client-environment.ts";
+import type { GlobalFlags } from "./global-options.ts";
 import { CommandFailure, EXIT, type Invocation } from "./invocation.ts";
 import { sizeText } from "./table.ts";
 import { present } from "./present.ts";
@@ -37,9 +38,7 @@ import { saveResponse } from "./transfer.ts";
 const SHOWN_ROWS = 1000;
 
 /** The options of `weir run`. */
-export interface RunOptions {
-  readonly apiUrl?: string;
-  readonly timeout?: string;
+interface RunOptions extends Omit<GlobalFlags, "json"> {
   readonly dataDir?: string;
   readonly isolated?: boolean;
   readonly session?: string;

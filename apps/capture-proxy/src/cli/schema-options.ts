@@ -1,5 +1,4 @@
-import { InvalidArgumentError, Option } from "commander";
-import type { Command } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Operation } from "@headworks/contract-kit";
 import type { CommandShape } from "./command-names.ts";
 

@@ -1,24 +1,23 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { Command } from "commander";
-import { Option } from "commander";
-import { trafficOperations } from "@headworks/capture-contract";
-import type { ServerMessage, TrafficEvent, TrafficSnapshot } from "@headworks/capture-contract";
+import { type Command, Option } from "commander";
+import {
+  type ServerMessage,
+  type TrafficEvent,
+  trafficOperations,
+  type TrafficSnapshot,
+} from "@headworks/capture-contract";
 import { ApiFailure } from "@headworks/contract-kit/client";
-import { apiAddress, callJson, noServiceText } from "./api-connection.ts";
-import type { ApiAddress } from "./api-connection.ts";
+import { apiAddress, type ApiAddress, callJson, noServiceText } from "./api-connection.ts";
 import { CommandFailure, EXIT, type Invocation, type MessageSocket, type Outcome } from "./invocation.ts";
 import { feedMessages, followUntilInterrupted, lineCount, NOT_THE_FEED } from "./following.ts";
-import { globalOptions } from "./global-options.ts";
+import { type GlobalFlags, globalOptions } from "./global-options.ts";
 import { QUERY_TIMES } from "./call.ts";
 import { durationText, sizeText } from "./table.ts";
 import { fitted, padded, type Terminal, visibleJson, visibleText } from "./terminal.ts";
 
-interface TailOptions {
+interface TailOptions extends GlobalFlags {
   readonly query?: string;
   readonly lines: number;
-  readonly json?: boolean;
-  readonly apiUrl?: string;
-  readonly timeout?: string;
 }
 
 const FIRST_RETRY_MS = 250;

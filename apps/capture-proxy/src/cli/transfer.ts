@@ -1,14 +1,12 @@
 import { createReadStream, createWriteStream } from "node:fs";
 import { realpath, rename, rm, stat } from "node:fs/promises";
 import type { IncomingMessage } from "node:http";
-import { Transform } from "node:stream";
-import type { Readable, TransformCallback } from "node:stream";
+import { type Readable, Transform, type TransformCallback } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { StringDecoder } from "node:string_decoder";
 import { CommandFailure, EXIT, type Invocation } from "./invocation.ts";
 import { sizeText } from "./table.ts";
-import { visibleText } from "./terminal.ts";
-import type { Terminal } from "./terminal.ts";
+import { type Terminal, visibleText } from "./terminal.ts";
 
 /** Opens what an upload reads: a file, or standard input for `-`. Throws {@link CommandFailure} when it cannot be read. */
 export async function openUpload(path: string, invocation: Invocation): Promise<Readable> {

@@ -1,21 +1,20 @@
-import type { Command } from "commander";
-import { Argument, Option } from "commander";
-import { wsTrafficOperations } from "@headworks/capture-contract";
-import type { FrameEvent, ServerMessage, WsConnection } from "@headworks/capture-contract";
-import { apiAddress, callJson, noServiceText } from "./api-connection.ts";
-import type { ApiAddress } from "./api-connection.ts";
+import { Argument, type Command, Option } from "commander";
+import {
+  type FrameEvent,
+  type ServerMessage,
+  type WsConnection,
+  wsTrafficOperations,
+} from "@headworks/capture-contract";
+import { apiAddress, type ApiAddress, callJson, noServiceText } from "./api-connection.ts";
 import { CommandFailure, EXIT, type Invocation, type MessageSocket, type Outcome } from "./invocation.ts";
 import { feedMessages, followUntilInterrupted, NOT_THE_FEED } from "./following.ts";
-import { globalOptions } from "./global-options.ts";
+import { type GlobalFlags, globalOptions } from "./global-options.ts";
 import { sizeText } from "./table.ts";
 import { fitted, padded, type Terminal, textWidth, visibleJson, visibleText } from "./terminal.ts";
 
-interface TailOptions {
+interface TailOptions extends GlobalFlags {
   readonly direction?: FrameEvent["direction"];
   readonly search?: string;
-  readonly json?: boolean;
-  readonly apiUrl?: string;
-  readonly timeout?: string;
 }
 
 /** What of the live messages is printed. */
