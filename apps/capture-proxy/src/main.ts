@@ -9,7 +9,7 @@ const [{ runCommandLine }, { terminalOf }, { EXIT }] = await Promise.all([
 const STANDARD_OUTPUT = 1;
 const STANDARD_ERROR = 2;
 
-const complain = (sentence: string): void => void process.stderr.write(`weir: ${sentence}\n`);
+const reportProblem = (sentence: string): void => void process.stderr.write(`weir: ${sentence}\n`);
 
 /** Modules that commands may use, loaded on first use. */
 export const parts: Parts = {
@@ -22,7 +22,8 @@ export const parts: Parts = {
     // A stalled terminal or full disk must not stall the proxy.
     const stream = new DescriptorLines({
       descriptor: target === "stdout" ? STANDARD_OUTPUT : STANDARD_ERROR,
-      onProblem: (error) => complain(`The log cannot be written: ${reasonOf(error)}. It is tried again every second`),
+      onProblem: (error) =>
+        reportProblem(`The log cannot be written: ${reasonOf(error)}. It is tried again every second`),
       onRecovered: (lostLines) => log.warn({ missing: lostLines }, "The log is written again"),
     });
     const output = openLogOutput({
@@ -32,7 +33,7 @@ export const parts: Parts = {
       isJson,
       hasFile: target !== "stderr-only",
       clock: (await import("./clock.ts")).systemClock,
-      complain,
+      reportProblem,
     });
     // For exits that await nothing.
     process.on("exit", () => output.flushSync());
@@ -56,7 +57,7 @@ export const parts: Parts = {
   },
   openAuthority: async (directory) => {
     const { openAuthorityStore } = await import("#slices/cert/cert.slice.ts");
-    const warn = (_facts: object, message: string): void => complain(message);
+    const warn = (_facts: object, message: string): void => reportProblem(message);
     const store = openAuthorityStore({ directory, nowMs: () => Date.now(), log: { warn, info: () => undefined } });
     const facts = (): OfflineAuthority => ({
       path: store.certificatePath,

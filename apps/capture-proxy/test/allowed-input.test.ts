@@ -177,7 +177,7 @@ test("no operation answers 500 or 501 to what its schema allows", async () => {
       isJson: true,
       hasFile: true,
       clock: systemClock,
-      complain: (sentence) => assert.fail(sentence),
+      reportProblem: (sentence) => assert.fail(sentence),
     });
     return { log: pino({ base: null }, logs), logs };
   });

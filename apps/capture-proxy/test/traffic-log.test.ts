@@ -32,7 +32,7 @@ async function start(debug: object, flags: Record<string, string> = {}): Promise
       isJson: true,
       hasFile: true,
       clock: systemClock,
-      complain: (sentence) => assert.fail(sentence),
+      reportProblem: (sentence) => assert.fail(sentence),
     });
     return { log: pino({ base: null }, output), logs: output };
   });

@@ -52,7 +52,7 @@ async function open(options: Partial<LogOutputOptions> = {}, before?: (dataDir: 
     isJson: false,
     hasFile: true,
     clock: new FakeClock(),
-    complain: (sentence) => complaints.push(sentence),
+    reportProblem: (sentence) => complaints.push(sentence),
     ...options,
   });
   return {

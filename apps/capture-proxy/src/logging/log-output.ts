@@ -38,7 +38,7 @@ export interface LogOutputOptions {
   readonly hasFile: boolean;
   readonly clock: LogClock;
   /** Reports a problem of the log itself outside of the log. */
-  readonly complain: (sentence: string) => void;
+  readonly reportProblem: (sentence: string) => void;
 }
 
 /** What a logger of pino writes to. */
@@ -168,13 +168,13 @@ class RotatingLogOutput implements LogDestination {
 
   #openFile(settings: LogSettings): void {
     if (!settings.enabled || !this.#options.hasFile) return;
-    const { clock, complain } = this.#options;
+    const { clock, reportProblem } = this.#options;
     this.#file = new LogFile({
       path: this.path,
       rotation: this.#rotation,
       clock,
       ...limitsOf(settings),
-      onProblem: (sentence) => complain(`${sentence}. The log goes on without it, and it is tried again`),
+      onProblem: (sentence) => reportProblem(`${sentence}. The log goes on without it, and it is tried again`),
       onRecovered: (dropped) => {
         const msg =
           dropped === 0 ? "The log file is written again" : "The log file is written again; lines are missing";

@@ -28,7 +28,7 @@ async function start(flags: Record<string, string | boolean> = {}): Promise<Rig>
     isJson: false,
     hasFile: true,
     clock: new FakeClock(Date.now()),
-    complain: () => undefined,
+    reportProblem: () => undefined,
   });
   const api = await startApi({ flags, logs: output, slices: (host) => [createLogsSlice(host)] });
   output.begin(api.settings.running.log_config);
