@@ -12,7 +12,7 @@ const STANDARD_ERROR = 2;
 export function openProcessLog(level: string): Logger {
   const output = new DescriptorLines({
     descriptor: STANDARD_OUTPUT,
-    onProblem: (error) => complain(`The log cannot be written: ${reasonOf(error)}. Retrying every second`),
+    onProblem: (error) => writeToStderr(`The log cannot be written: ${reasonOf(error)}. Retrying every second`),
     onRecovered: (lostLines) => log.warn({ code: "log_recovered", lost_lines: lostLines }, "The log is written again"),
   });
   process.on("exit", () => output.flushSync());
@@ -29,7 +29,7 @@ export function openProcessLog(level: string): Logger {
   return log;
 }
 
-function complain(sentence: string): void {
+function writeToStderr(sentence: string): void {
   try {
     writeSync(STANDARD_ERROR, `sluice: ${sentence}\n`);
   } catch {

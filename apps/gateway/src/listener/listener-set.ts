@@ -118,7 +118,7 @@ export class ListenerSet {
   }
 
   /** Leaving listeners that block a document's address, as when one address of a port becomes all addresses. */
-  #inTheWay({ address, port }: Listener, error: unknown, leaving: readonly DataListener[]): readonly DataListener[] {
+  #blocking({ address, port }: Listener, error: unknown, leaving: readonly DataListener[]): readonly DataListener[] {
     // A shared port is free once the last process has left it, which no process can know.
     if (this.#parts.sharesPorts || (error as NodeJS.ErrnoException).code !== "EADDRINUSE") return [];
     return leaving.filter(
@@ -135,7 +135,7 @@ export class ListenerSet {
       const prepared = ready.get(document);
       if (prepared !== undefined) taking.push(prepared.take());
       const listener = prepared?.listener ?? kept.get(document);
-      if (listener !== undefined) open.set(placeOf(document), listener);
+      if (listener !== undefined) open.set(addressKey(document), listener);
     }
     this.#open = open;
     const staying = new Set(open.values());
@@ -160,15 +160,15 @@ export class ListenerSet {
    * chose: that listener stays.
    */
   #keptFor(documents: readonly Listener[]): ReadonlyMap<Listener, DataListener> {
-    const wanted = new Set(documents.map(placeOf));
+    const wanted = new Set(documents.map(addressKey));
     const given = new Map<string, DataListener>();
-    for (const [place, listener] of this.#open) {
-      if (!wanted.has(place)) given.set(placeOf({ ...listener.document, port: listener.port }), listener);
+    for (const [key, listener] of this.#open) {
+      if (!wanted.has(key)) given.set(addressKey({ ...listener.document, port: listener.port }), listener);
     }
     const kept = new Map<Listener, DataListener>();
     for (const document of documents) {
-      const place = placeOf(document);
-      const listener = this.#open.get(place) ?? given.get(place);
+      const key = addressKey(document);
+      const listener = this.#open.get(key) ?? given.get(key);
       if (listener !== undefined) kept.set(document, listener);
     }
     return kept;
@@ -178,12 +178,12 @@ export class ListenerSet {
     try {
       return startsWith(await this.#listen(document));
     } catch (error) {
-      const inTheWay = this.#inTheWay(document, error, leaving);
-      if (inTheWay.length === 0) throw error;
+      const blocking = this.#blocking(document, error, leaving);
+      if (blocking.length === 0) throw error;
       // Connections in the gap are refused; later ones are held like those of any new listener.
-      for (const listener of inTheWay) listener.makeRoom();
+      for (const listener of blocking) listener.makeRoom();
       const comeBack = async (): Promise<void> => {
-        for (const listener of inTheWay) await this.#comeBack(listener);
+        for (const listener of blocking) await this.#comeBack(listener);
       };
       try {
         const listener = await this.#listen(document);
@@ -257,7 +257,7 @@ function mayOverlap(a: string, b: string): boolean {
 }
 
 /** Key of the listen address; with port 0 the name tells listeners apart. */
-function placeOf({ name, address, port }: Listener): string {
+function addressKey({ name, address, port }: Listener): string {
   return port === 0 ? `${address} ${port} ${name}` : `${address} ${port}`;
 }
 

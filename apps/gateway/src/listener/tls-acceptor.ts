@@ -83,7 +83,7 @@ export class TlsAcceptor {
    * handshake, and never for a socket that closes before.
    */
   accept(socket: Socket, secured: (socket: TLSSocket) => void): void {
-    const key = placeOf(socket);
+    const key = clientKey(socket);
     const handshake: Handshake = { secured };
     this.#waiting.set(key, handshake);
     socket.once("close", () => {
@@ -140,7 +140,7 @@ export class TlsAcceptor {
   }
 
   readonly #onSecure = (socket: TLSSocket): void => {
-    const key = placeOf(socket);
+    const key = clientKey(socket);
     const handshake = this.#waiting.get(key);
     this.#waiting.delete(key);
     const secured = handshake?.secured;
@@ -169,7 +169,7 @@ export class TlsAcceptor {
 }
 
 /** Address and port of the client, unique among the open connections of a listener. */
-function placeOf({ remoteAddress, remotePort }: Socket): string {
+function clientKey({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress} ${remotePort}`;
 }
 
@@ -250,7 +250,7 @@ interface TlsMaterial {
 /** The last usable state of a certificate and its key. */
 interface UsedPair {
   /** Key: their paths. */
-  readonly place: string;
+  readonly paths: string;
   readonly cert: Buffer;
   readonly key: Buffer;
   readonly names: readonly string[];
@@ -287,12 +287,12 @@ async function readTlsMaterial(tls: ListenerTls, sessionIdContext: string, befor
   const problems: Error[] = [];
   const pairs: UsedPair[] = [];
   for (const { cert_file, key_file, server_names } of pairsOf(tls)) {
-    const place = `${cert_file}\n${key_file}`;
+    const paths = `${cert_file}\n${key_file}`;
     try {
       const pair = { cert: await readFile(cert_file), key: await readFile(key_file) };
-      pairs.push({ place, ...pair, names: server_names, context: contextOf({ ...settings, ...pair }, cert_file) });
+      pairs.push({ paths, ...pair, names: server_names, context: contextOf({ ...settings, ...pair }, cert_file) });
     } catch (error) {
-      const kept = before?.pairs.find((each) => each.place === place);
+      const kept = before?.pairs.find((each) => each.paths === paths);
       if (kept === undefined) throw error;
       problems.push(error as Error);
       const { cert, key } = kept;

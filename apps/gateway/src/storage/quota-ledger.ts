@@ -2,7 +2,7 @@ import type { BudgetCharge, BudgetName, BudgetWindow, ChargeResult } from "./sta
 import { counterKey, type GroupMessage, type GroupOutcome } from "./store-messages.ts";
 
 /** Maximum value of a counter. */
-const MOST = 2n ** 64n - 1n;
+const MAX_COUNT = 2n ** 64n - 1n;
 
 /**
  * A budget of a consumer in one window: the durable value, and units in the group in flight and the group being
@@ -15,7 +15,7 @@ class QuotaCounter {
   readonly windowStartS: number;
   #durable: bigint | undefined;
   /** A load was requested. */
-  isAsked = false;
+  isLoadRequested = false;
   /** The durable value, with units of the group in flight and the one being collected. */
   #used = 0n;
   #gathered = 0;
@@ -38,7 +38,7 @@ class QuotaCounter {
   }
 
   get isFull(): boolean {
-    return this.#used === MOST;
+    return this.#used === MAX_COUNT;
   }
 
   /** Parts of it are not durable yet; a reload would lose them. */
@@ -90,7 +90,7 @@ class QuotaCounter {
   }
 
   /** Writes its row of `loads`. */
-  askIn(rows: BigInt64Array, index: number): void {
+  writeLoadTo(rows: BigInt64Array, index: number): void {
     rows[index * 2] = this.#key;
     rows[index * 2 + 1] = this.#windowStart;
   }
@@ -121,7 +121,7 @@ class QuotaCounter {
 }
 
 function withinCounter(used: bigint): bigint {
-  return used < 0n ? 0n : used > MOST ? MOST : used;
+  return used < 0n ? 0n : used > MAX_COUNT ? MAX_COUNT : used;
 }
 
 /** Two, so that a clock may oscillate around a boundary. */
@@ -225,7 +225,7 @@ export class QuotaLedger {
   #syncs: Sync[] = [];
   #toLoad: QuotaCounter[] = [];
   readonly #withoutRow = new Set<ConsumerAccount>();
-  #isFlushAsked = false;
+  #isFlushRequested = false;
   #charges = 0;
   /** Reason to fail charges immediately. */
   #blocked: string | undefined;
@@ -249,7 +249,7 @@ export class QuotaLedger {
     if (result !== undefined) return result;
     const { promise, resolve } = Promise.withResolvers<ChargeResult>();
     this.#deferred.push({ account, budgets, enforce, resolve });
-    this.#askFlush();
+    this.#requestFlush();
     return promise;
   }
 
@@ -260,7 +260,7 @@ export class QuotaLedger {
     if (this.#blocked !== undefined) throw new Error(this.#blocked);
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     this.#syncs.push({ accounts, resolve, reject });
-    this.#askFlush();
+    this.#requestFlush();
     await promise;
   }
 
@@ -270,7 +270,7 @@ export class QuotaLedger {
     const { promise, resolve } = Promise.withResolvers<ChargeResult>();
     this.#adjustments.push({ account: this.#accountOf(name), window, delta, resolve });
     this.#tryAdjustments();
-    this.#askFlush();
+    this.#requestFlush();
     const result = await promise;
     if (result.outcome === "failed") throw new Error(result.error);
   }
@@ -288,13 +288,13 @@ export class QuotaLedger {
     if (account.id === undefined) return undefined;
     const counter = this.#counterOf(account, account.id, window);
     if (counter.durable === undefined) {
-      this.#ask(counter);
+      this.#requestLoad(counter);
       return undefined;
     }
     counter.shift(delta);
     const group = (this.#gathering ??= newGathering());
     gather(counter, group);
-    this.#askFlush();
+    this.#requestFlush();
     return group.promise;
   }
 
@@ -320,7 +320,7 @@ export class QuotaLedger {
       const counter = this.#counterOf(account, account.id, charge);
       if (counter.durable === undefined) {
         isUncertain = true;
-        this.#ask(counter);
+        this.#requestLoad(counter);
       } else if (!enforce || counter.hasRoom(charge.limit)) continue;
       else if (counter.durable >= charge.limit) (exhausted ??= []).push(charge.budget);
       else isUncertain = true;
@@ -346,7 +346,7 @@ export class QuotaLedger {
       counter.take();
       gather(counter, group);
     }
-    this.#askFlush();
+    this.#requestFlush();
     if (over === undefined) return group.promise;
     const beyond: ChargeResult = { outcome: "charged", over };
     return group.promise.then((result) => (result === CHARGED ? beyond : result));
@@ -358,17 +358,17 @@ export class QuotaLedger {
     return account.counter(id, window, mayEvict);
   }
 
-  #ask(counter: QuotaCounter): void {
-    if (counter.isAsked) return;
-    counter.isAsked = true;
+  #requestLoad(counter: QuotaCounter): void {
+    if (counter.isLoadRequested) return;
+    counter.isLoadRequested = true;
     this.#toLoad.push(counter);
   }
 
-  #askFlush(): void {
-    if (this.#isFlushAsked || this.#sent !== undefined) return;
-    this.#isFlushAsked = true;
+  #requestFlush(): void {
+    if (this.#isFlushRequested || this.#sent !== undefined) return;
+    this.#isFlushRequested = true;
     this.#host.soon(() => {
-      this.#isFlushAsked = false;
+      this.#isFlushRequested = false;
       this.#flush();
     });
   }
@@ -399,12 +399,12 @@ export class QuotaLedger {
     if (sent === undefined) return;
     this.#sent = undefined;
     this.#blocked = undefined;
-    if (outcome.error === undefined) this.#settleWell(sent, outcome);
-    else this.#settleBadly(sent, outcome.error);
-    this.#askFlush();
+    if (outcome.error === undefined) this.#committed(sent, outcome);
+    else this.#rolledBack(sent, outcome.error);
+    this.#requestFlush();
   }
 
-  #settleWell(sent: Sent, outcome: GroupOutcome): void {
+  #committed(sent: Sent, outcome: GroupOutcome): void {
     for (const counter of sent.counters) counter.settle();
     for (const [index, counter] of sent.loads.entries()) counter.loaded(outcome.loaded?.[index] ?? 0n);
     for (const [index, account] of sent.accounts.entries()) {
@@ -425,9 +425,9 @@ export class QuotaLedger {
     });
   }
 
-  #settleBadly(sent: Sent, error: string): void {
+  #rolledBack(sent: Sent, error: string): void {
     for (const counter of sent.counters) counter.takeBack();
-    for (const counter of sent.loads) counter.isAsked = false;
+    for (const counter of sent.loads) counter.isLoadRequested = false;
     sent.resolve?.({ outcome: "failed", error });
     this.#failWaiting(error);
   }
@@ -469,7 +469,7 @@ export class QuotaLedger {
   /** A new thread is running. */
   resumed(): void {
     this.#blocked = undefined;
-    this.#askFlush();
+    this.#requestFlush();
   }
 
   /** True if nothing is in flight or queued. */
@@ -503,7 +503,7 @@ function writesOf(counters: readonly QuotaCounter[]): BigInt64Array {
 
 function loadsOf(counters: readonly QuotaCounter[]): BigInt64Array {
   const rows = new BigInt64Array(counters.length * 2);
-  for (const [index, counter] of counters.entries()) counter.askIn(rows, index);
+  for (const [index, counter] of counters.entries()) counter.writeLoadTo(rows, index);
   return rows;
 }
 
