@@ -212,11 +212,11 @@ function browserProblems(edges: readonly Edge[]): Problem[] {
   return problems;
 }
 
-/** Cycles of value imports, each reported once, at its first file. */
+/** Cycles of static imports, those of types included; each is reported once, at its first file. */
 function cycleProblems(edges: readonly Edge[]): Problem[] {
   const outgoing = new Map<string, string[]>();
   for (const { from, reference, target } of edges) {
-    if (target.kind !== "ours" || reference.typeOnly || reference.kind === "dynamic") continue;
+    if (target.kind !== "ours" || reference.kind === "dynamic") continue;
     outgoing.set(from, [...(outgoing.get(from) ?? []), target.file]);
   }
   const finished = new Set<string>();
