@@ -1,9 +1,6 @@
 import { readFileSync } from "node:fs";
 
-/**
- * Node's options in the first line of a program. A caller that starts the program with a Node of its own choice passes the
- * same options.
- */
+/** Node's options in a program's first line, for callers that choose their own Node. */
 export function entryOptions(file: string): string[] {
   return readFileSync(file, "utf8").split("\n", 1)[0]?.match(/--\S+/gu) ?? [];
 }

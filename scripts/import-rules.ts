@@ -3,18 +3,12 @@ import { packageZones, testZones } from "./import-zones-packages.ts";
 import { gatewayZones } from "./import-zones-sluice.ts";
 import { proxyZones, uiZones } from "./import-zones-weir.ts";
 
-/**
- * Allowed imports by zone. A change of these tables changes the architecture: give the reason in `decisions/`.
- * `check-imports.ts` enforces them.
- */
+/** Allowed imports by zone. A change here changes the architecture: give the reason in `decisions/`. */
 
 /** All zones in order of matching. */
 export const importZones: readonly Zone[] = [...testZones, ...packageZones, ...proxyZones, ...gatewayZones, ...uiZones];
 
-/**
- * Modules reserved for a few zones, even if other tables allow them: a replacement of the module then touches these zones
- * only.
- */
+/** Modules reserved for a few zones: replacing the module touches these zones only. */
 export const reservedModules: Readonly<
   Record<string, { readonly zones: readonly string[]; readonly because: string }>
 > = {

@@ -1,6 +1,5 @@
 import { findTheNoun, FORMATS, GATEWAY_CONTRACT, LOGGER, NETWORK, SYSTEM, type Zone } from "./import-zone.ts";
 
-/** Sluice. */
 export const gatewayZones: readonly Zone[] = [
   {
     name: "gateway/launcher",

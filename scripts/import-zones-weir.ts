@@ -1,6 +1,5 @@
 import { CONTRACT, findTheNoun, FORMATS, LOGGER, NETWORK, SYSTEM, takeAsParameter, type Zone } from "./import-zone.ts";
 
-/** Weir: the proxy. */
 export const proxyZones: readonly Zone[] = [
   {
     name: "proxy/launcher",

@@ -3,10 +3,7 @@ import fc from "fast-check";
 /** The default seed of property tests: a commit always gets the same result. */
 const SEED = 20_261_121;
 
-/**
- * Reads `PROPERTY_SEED`: a whole number, `random` for another seed in each test file, or nothing.
- * @throws Error for anything else
- */
+/** Reads `PROPERTY_SEED`: a whole number, `random`, or nothing. Throws Error for anything else. */
 export function propertySeed(value: string | undefined): number | undefined {
   if (value === undefined || value === "") return SEED;
   if (value === "random") return undefined;

@@ -5,7 +5,6 @@ import type { IncomingMessage, RequestListener, Server } from "node:http";
 /** Ports that examples/gateway/quickstart.yaml names. */
 export const ECHO_PORT = 9001;
 export const SINK_PORT = 9002;
-
 const MAX_BODY_BYTES = 65_536;
 
 /** Responds with the received request as JSON. */

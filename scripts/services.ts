@@ -5,7 +5,6 @@ import { exitCodeOf, STOP_SIGNALS } from "@headworks/process-signals";
 /** A process to run: a script under the Node of this process. */
 export interface Service {
   readonly name: string;
-  /** Options for Node itself. */
   readonly nodeOptions?: readonly string[];
   /** Path of the entry file. */
   readonly entry: string;

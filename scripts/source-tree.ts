@@ -3,7 +3,6 @@ import { join, relative, sep } from "node:path";
 
 /** The folders of the repository that hold source code. */
 const SOURCE_FOLDERS = ["apps", "packages", "e2e", "bench", "scripts"];
-
 const SKIPPED_NAMES = new Set(["node_modules", "dist", "coverage"]);
 /** Drivers of benchmarked third-party proxies, and results. */
 const SKIPPED_PATHS = new Set(["bench/peers", "bench/results"]);

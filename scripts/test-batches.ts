@@ -2,7 +2,6 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
-/** Test files that run one after the other in one process. */
 export interface TestBatch {
   /** Named after the folder of its files: `apps-gateway-src-3`. */
   readonly name: string;
@@ -23,7 +22,6 @@ const CONCERNS_THE_PROCESS = [
   /\bglobalThis\b|\bgc\(|\bmonitorEventLoopDelay\b|\bsetFlagsFromString\b|\bsetDefaultResultOrder\b|\bsetServers\b/u,
 ];
 
-/** True if a test file with this text can share its process. */
 export function canShareProcess(file: string, text: string): boolean {
   return !file.startsWith("e2e/") && !CONCERNS_THE_PROCESS.some((pattern) => pattern.test(text));
 }

@@ -6,7 +6,6 @@ import { dirname, join } from "node:path";
 import { filesBelow } from "./source-tree.ts";
 import { readWorkspaces } from "./workspaces.ts";
 
-/** The workspace of the UI; the only one with a build. */
 const UI = "apps/capture-ui";
 const BUILT = `${UI}/dist`;
 /** The file with the fingerprint of the build's sources. */
@@ -25,10 +24,7 @@ export function uiState(root: string): UiState {
   return existsSync(stamp) && readFileSync(stamp, "utf8") === sourceFingerprint(root) ? "fresh" : "stale";
 }
 
-/**
- * Builds the UI if it is missing or stale, and calls `say` once before. Rejects with the bundler's output if the
- * build fails.
- */
+/** Builds the UI if it is missing or stale, after a call of `say`. Rejects with the bundler's output. */
 export async function ensureUi(root: string, say: (line: string) => void, build = bundle): Promise<UiState> {
   const state = uiState(root);
   if (state === "absent") say("No web UI in this tree; starting without it");

@@ -17,7 +17,6 @@ const DOCUMENTS: readonly { readonly path: string; readonly text: () => string }
   },
 ];
 
-/** The generated documents by path. */
 export function openApiTexts(): ReadonlyMap<string, string> {
   return new Map(DOCUMENTS.map(({ path, text }) => [path, text()]));
 }

@@ -8,7 +8,6 @@ const [{ runCommandLine }, { terminalOf }, { EXIT }] = await Promise.all([
 
 const STANDARD_OUTPUT = 1;
 const STANDARD_ERROR = 2;
-
 const reportProblem = (sentence: string): void => void process.stderr.write(`weir: ${sentence}\n`);
 
 /** Modules that commands may use, loaded on first use. */

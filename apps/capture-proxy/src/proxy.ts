@@ -75,10 +75,7 @@ export interface RunningProxy {
   readonly command: string;
   readonly certificatePath: string;
   readonly fingerprint: string;
-  /**
-   * Stops accepting connections, drains exchanges for `graceMs` (5 s) and commits what was recorded. Returns a
-   * sentence if entries could not be stored.
-   */
+  /** Drains exchanges for `graceMs` (5 s) and commits. Returns a sentence if entries were lost. */
   stop(graceMs?: number): Promise<string | undefined>;
 }
 
@@ -86,10 +83,7 @@ const GRACE_MS = 5000;
 /** Delay before preparing what takes tens of milliseconds and only first requests need. */
 const READINESS_DELAY_MS = 250;
 
-/**
- * Assembles all parts and starts listening.
- * @throws StartupError for problems the user can fix; errors of `listen` keep their code (`EADDRINUSE`)
- */
+/** Assembles all parts and starts listening. Throws StartupError for problems the user can fix. */
 export async function createProxy(options: ProxyOptions): Promise<RunningProxy> {
   const { dataDir, log } = options;
   // Files written from here on contain traffic, keys or settings: private to this user.

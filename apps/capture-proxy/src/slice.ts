@@ -36,8 +36,6 @@ export interface TaskStart {
 
 /** Final counts of a task. */
 export type TaskResult = { readonly imported_count: number } | { readonly completed: number };
-
-/** A long task that reports its progress. */
 export type RunTask<T> = (report: (soFar: Pick<TaskProgress, "bytes" | "entries">) => void) => Promise<T>;
 
 /** Publishes events to connected clients. Never waits and never throws. */
@@ -45,10 +43,7 @@ export interface EventSink {
   traffic(event: TrafficEvent): void;
   changed(topic: ChangeTopic): void;
   notice(notice: Notice): void;
-  /**
-   * Runs a task and publishes its progress and its end, whether it succeeds or fails. Returns or throws what `run`
-   * does.
-   */
+  /** Runs a task and publishes its progress and end. Returns or throws what `run` does. */
   task<T extends TaskResult>(start: TaskStart, run: RunTask<T>): Promise<T>;
   /** True while a client is connected; lets hot paths skip work. */
   readonly hasListeners: boolean;

@@ -44,7 +44,6 @@ interface AnySlice {
   readonly switchedOffBy?: FeatureName;
 }
 
-/** The slices of each feature. */
 const FEATURE_SLICES: Readonly<Record<FeatureName, readonly SliceName[]>> = { grpc: ["grpc"] };
 
 export interface Slices {

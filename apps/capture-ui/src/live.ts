@@ -41,9 +41,7 @@ export interface LiveListener {
 const OFFLINE_AFTER = 4;
 /** Silence after which the connection is probed; it is closed if the probe gets no response. */
 const SILENCE_MS = 25_000;
-
 const PROBE_MS = 5000;
-
 const listeners = new Set<LiveListener>();
 const watchers = new Set<() => void>();
 let connection: Connection = { state: "connecting" };
@@ -106,10 +104,7 @@ export function retryNow(): void {
 
 let isProbing = false;
 
-/**
- * Probes the service over HTTP, and opens the channel if it responds. Browsers throttle windows whose WebSockets fail
- * repeatedly; requests are not throttled.
- */
+/** Probes over HTTP before it opens the channel: browsers throttle failing WebSockets only. */
 function probe(): void {
   window.clearTimeout(retryTimer);
   if (isProbing || socket !== null) return;

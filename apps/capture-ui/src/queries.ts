@@ -12,10 +12,7 @@ import { api, ApiFailure } from "./api.ts";
  * have data: a first response read before the change would be taken as fresh.
  */
 export class InvalidatingClient extends QueryClient {
-  /**
-   * Resolves when all displayed data was fetched after the call. First responses in flight are awaited, then fetched
-   * again.
-   */
+  /** Resolves when all displayed data was fetched after the call; pending first fetches are repeated. */
   override async invalidateQueries<TaggedQueryKey extends QueryKey = QueryKey>(
     filters?: InvalidateQueryFilters<TaggedQueryKey>,
     options?: InvalidateOptions,

@@ -151,10 +151,7 @@ export async function openAdminPlane(parts: AdminPlaneParts): Promise<AdminServe
   return admin.tls === undefined ? server : followed(server, admin.tls, { resolvePath, generations, log });
 }
 
-/**
- * Client certificates and roles of the last document with an admin section: without one the API stays open until the
- * restart, but must not admit more clients.
- */
+/** Roles of the last document with an admin section: without one no more clients are admitted. */
 function bindingsInForce(admin: Admin, generations: AdminPlaneParts["generations"]): () => Admin["roles"] {
   let latest = admin;
   generations.onPublished(({ document }) => {
@@ -163,7 +160,6 @@ function bindingsInForce(admin: Admin, generations: AdminPlaneParts["generations
   return () => (generations.current?.document.admin ?? latest).roles;
 }
 
-/** Forms of documents in configuration operations. */
 const documentForms: ConfigParts["documents"] = {
   toYaml: (document) => toYaml(document as Parameters<typeof toYaml>[0]),
   toJson,

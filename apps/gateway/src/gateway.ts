@@ -131,7 +131,6 @@ export async function createGateway(options: GatewayOptions): Promise<RunningGat
 
 export { SessionTickets };
 
-/** The inputs of a gateway process. */
 export interface ProcessParts {
   readonly environment: GatewayOptions["environment"];
   readonly log: Logger;

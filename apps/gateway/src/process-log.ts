@@ -5,10 +5,7 @@ import { pino, type Logger } from "pino";
 const STANDARD_OUTPUT = 1;
 const STANDARD_ERROR = 2;
 
-/**
- * A process's log: JSON lines on standard output, from `level` on. Neither a slow reader nor a full disk blocks the
- * gateway.
- */
+/** A process's log: JSON lines on standard output from `level` on. Never blocks the gateway. */
 export function openProcessLog(level: string): Logger {
   const output = new DescriptorLines({
     descriptor: STANDARD_OUTPUT,

@@ -50,7 +50,6 @@ export interface CompiledSlice {
   decoratorFor?(route: Route): Decorator | undefined;
   bodyFilterFor?(route: Route): BodyFilter | undefined;
   responseStoreFor?(route: Route): ResponseStore | undefined;
-  /** Traces requests of this generation. */
   readonly tracer?: Tracer;
   /** The generation was published: timers, targets and other background work switch to it. */
   published?(): void;

@@ -71,7 +71,6 @@ const path = Type.String({
 
 /** A reference to the whole schema from inside it. */
 const self = Type.Unsafe<Condition>({ $ref: "Condition" });
-
 const several = Type.Array(self, { minItems: 1, maxItems: CONDITION_LIMITS.parts });
 
 function kind<const N extends readonly string[], P extends TProperties>(

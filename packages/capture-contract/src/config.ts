@@ -269,10 +269,7 @@ function changeOf<const P extends Record<string, TSchema>>(properties: P) {
   ) as unknown as { [K in keyof P]: ReturnType<typeof Type.Optional<P[K]>> };
 }
 
-/**
- * A partial update. What GET returned may be sent back: its read-only fields are accepted and are not changes.
- * One invalid field refuses the whole update.
- */
+/** A partial update. Read-only fields are accepted and ignored; one invalid field refuses it. */
 export const ConfigPatch = strictObject({
   ...changeOf(Settings.properties),
   upstream_proxy: Type.Optional(

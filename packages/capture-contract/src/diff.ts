@@ -28,7 +28,6 @@ export const DiffOptions = strictObject(
 export type DiffOptions = Static<typeof DiffOptions>;
 
 const text = nullable(Type.String());
-
 const Change = strictObject({ left: text, right: text });
 
 const HeaderChange = strictObject({

@@ -5,7 +5,6 @@ import { OverriddenSettings, Timestamp } from "./primitives.ts";
 const MODES = ["never", "hourly", "daily", "size"] as const;
 const LEVELS = ["summary", "headers", "full"] as const;
 const ASYNC_MODES = ["drop_newest", "drop_oldest"] as const;
-
 const sizeMb = Type.Integer({ minimum: 1, maximum: 1_048_576, description: "MiB at which the file is rotated" });
 const maxFiles = { minimum: 0, maximum: 100_000 };
 const maxFileSizeMb = { minimum: 1, maximum: 1_048_576 };

@@ -15,7 +15,6 @@ import {
 import { booleanText, EntryId, Id, named, NoDevice, Timestamp } from "./primitives.ts";
 
 const tags = Type.Array(Type.String({ minLength: 1, maxLength: 255 }), { maxItems: 100, description: "Labels" });
-
 const nullableText = (description: string) => nullable(Type.String({ maxLength: 4096 }), { description });
 
 const writable = {
@@ -277,7 +276,6 @@ export const ServingMatch = strictObject(
 
 export type ServingMatch = Static<typeof ServingMatch>;
 
-/** Body of the start of serving. */
 export const StartServing = strictObject({
   session_id: Id,
   match: Type.Optional(ServingMatch),

@@ -211,7 +211,6 @@ export type MockVersion = Omit<Static<typeof MockVersion>, "response_config"> & 
   readonly response_config: MockResponseConfig;
 };
 
-/** A mock rule as it is kept. */
 export const MockRule = strictObject(
   {
     id: Id,

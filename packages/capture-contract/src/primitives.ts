@@ -25,7 +25,6 @@ export const NoDevice = Type.Null({ description: "Reserved: each rule applies to
 
 /** Path parameters of operations about one captured entry. */
 export const EntryIdParams = strictObject({ id: EntryId });
-
 export const IdParams = strictObject({ id: Id });
 
 /** Body of every `/{id}/toggle`: sets when given, flips when the body is absent. */
@@ -34,7 +33,6 @@ export const ToggleBody = strictObject({
 });
 
 export const ToggleResult = strictObject({ id: Id, enabled: Type.Boolean() }, { $id: "ToggleResult" });
-
 export const CreatedId = strictObject({ id: Id }, { $id: "CreatedId" });
 
 /** The body of every non-2xx response. */

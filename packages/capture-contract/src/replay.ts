@@ -53,7 +53,6 @@ export const ReplayBatch = strictObject(
 
 export type ReplayBatch = Static<typeof ReplayBatch>;
 
-/** Limits of replays. */
 export const REPLAY_LIMITS = { iterations: 10_000, concurrency: 100, delayMs: 600_000, redirects: 20 } as const;
 
 const method = Type.String({
@@ -64,7 +63,6 @@ const method = Type.String({
 });
 
 const url = Type.String({ minLength: 1, maxLength: 65_536, description: "Absolute URL of http or https" });
-
 const headers = Type.Record(Type.String({ maxLength: 256 }), Type.String({ maxLength: 65_536 }));
 
 const pairs = (description: string) =>
@@ -74,7 +72,6 @@ const pairs = (description: string) =>
   });
 
 const bodyText = Type.String({ description: "Text, or `base64:` and standard base64 for bytes" });
-
 const tags = Type.Array(Type.String({ minLength: 1, maxLength: 64 }), { maxItems: 64, description: "Labels" });
 
 const variables = Type.Record(Type.String({ pattern: "^[A-Za-z_][A-Za-z0-9_.-]{0,63}$" }), Type.String(), {

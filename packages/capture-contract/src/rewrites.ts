@@ -276,7 +276,6 @@ export const RewrittenResponse = strictObject(
 
 export type RewrittenResponse = Static<typeof RewrittenResponse>;
 
-/** Body of a dry run. */
 export const RewriteDryRun = strictObject({
   entry_id: Type.String({
     minLength: 1,

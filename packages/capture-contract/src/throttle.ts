@@ -5,7 +5,6 @@ import { named, NoDevice, ToggleBody } from "./primitives.ts";
 /** Bounds of a profile. */
 const MAX_BPS = 1_000_000_000_000;
 const MAX_LATENCY_MS = 60_000;
-
 const bandwidth = (description: string) => Type.Integer({ minimum: 0, maximum: MAX_BPS, description });
 const latency = (description: string) => Type.Integer({ minimum: 0, maximum: MAX_LATENCY_MS, description });
 

@@ -15,7 +15,6 @@ import {
 
 const MESSAGE_TYPES = ["text", "binary", "ping", "pong", "close", "continuation"] as const;
 const DECIDED_TYPES = ["text", "binary", "ping", "pong", "close"] as const;
-
 const Direction = oneOf(["send", "receive"], { description: "`send`: from the client" });
 
 export const WsConnection = strictObject(

@@ -1,9 +1,6 @@
 import type { Static, TSchema } from "typebox";
 
-/**
- * Who may call an operation: `public`, or a scope `resource:permission`.
- * It is required, so that no operation exists without a decision.
- */
+/** Who may call an operation: `public`, or a scope `resource:permission`. Required. */
 export type Access = "public" | `${string}:${"read" | "write" | "delete" | "execute" | "export"}`;
 
 /** The interfaces besides REST. Default: CLI, but not MCP. */
@@ -59,11 +56,9 @@ export interface Operation {
   readonly aliases?: readonly string[];
 }
 
-/** Operations of one slice, by name. */
 export type Operations = Readonly<Record<string, Operation>>;
 /** All slices' operations, by slice name. */
 export type AnyOperations = Readonly<Record<string, Operations>>;
-
 type StaticOf<S> = S extends TSchema ? Static<S> : undefined;
 
 type BodyOf<O extends Operation> = O["body"] extends Upload
@@ -87,7 +82,6 @@ export interface HandlerInput<O extends Operation> {
 
 /** The possible bodies of a {@link MediaResponse}. */
 export type MediaBody = string | Uint8Array | AsyncIterable<string | Uint8Array>;
-
 type ResponseBody<R> = R extends MediaResponse ? MediaBody : R extends TSchema ? Static<R> | JsonBytes : undefined;
 
 /** JSON that was serialized elsewhere already (a worker), sent as it is. */

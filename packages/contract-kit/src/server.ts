@@ -152,10 +152,7 @@ export function unicodeIssue(text: string, value: unknown, location: string): Is
   return { path: [location, ...names].join("/"), message: "has ill-formed Unicode: half of a surrogate pair" };
 }
 
-/**
- * What is wrong with the schemas of an operation themselves, by JSON Schema 2020-12; for the tests of a contract, since
- * nothing else looks.
- */
+/** Faults in the schemas of an operation by JSON Schema 2020-12; for the tests of a contract. */
 export function operationProblems({ params, query, body, responses }: Operation): string[] {
   const named = Object.entries({ params, query, body, ...responses });
   return named.flatMap(([name, schema]) => {

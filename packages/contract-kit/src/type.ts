@@ -21,7 +21,6 @@ type Schema = Readonly<Record<string, unknown>>;
 
 /** The mark that TypeBox's types know an optional property by; hidden, so that schemas stay plain JSON. */
 const OPTIONAL = "~optional";
-
 const isOptional = (schema: Schema): boolean => Object.hasOwn(schema, OPTIONAL);
 
 function objectSchema(properties: Readonly<Record<string, Schema>>, options?: Schema): Schema {

@@ -125,18 +125,13 @@ interface BodyOptions {
 
 /** Longer texts are compared bytewise only. */
 const MAX_CHARACTERS = 4_194_304;
-
 const MAX_JSON_CHANGES = 5000;
-
 const MAX_PART_CHARACTERS = 1_048_576;
 
 /** Deeper documents are compared as text. */
 const MAX_JSON_DEPTH = 500;
 
-/**
- * A decoded body as the API shows it (`base64:` marks bytes).
- * @param body null if there is none
- */
+/** A decoded body as the API shows it (`base64:` marks bytes), or null without one. */
 export function sideBody(
   message: {
     readonly body: string | null;

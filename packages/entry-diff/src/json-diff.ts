@@ -137,10 +137,7 @@ function scalarKey(value: null | boolean | string | Numeric): string {
   return isNumeric(value) ? `#${numberKey(value)}` : String(value);
 }
 
-/**
- * List positions are those of the left side: an added element goes before the left element of that position, in the
- * order of the changes.
- */
+/** Positions are the left side's: an added element goes before the left element of its position. */
 export interface JsonChange {
   /** JSON Pointer (RFC 6901). */
   readonly path: string;
@@ -160,10 +157,7 @@ export interface JsonDiff {
 
 const NOTHING_IGNORED: IgnoredPaths = { isEmpty: true, matches: () => false };
 
-/**
- * Compares JSON values: members by name in any order, list elements by a shortest edit script, numbers by exact value
- * (`1.0` equals `1`).
- */
+/** Compares JSON values: members in any order, lists by a shortest edit script, numbers exactly. */
 export function diffJson(
   left: Json,
   right: Json,

@@ -8,7 +8,6 @@ export interface Run {
 
 /** Bounds the quadratic search; beyond it the rest counts as replaced. */
 const MAX_STEPS = 20_000_000;
-
 const MAX_EDITS = 2000;
 
 /**
@@ -56,10 +55,7 @@ function middle(
   return furthest === undefined ? replaced : backtrack(furthest, start, leftCount, rightCount);
 }
 
-/**
- * Furthest left position of each diagonal per number of edits; the last row reaches the end. Undefined beyond the
- * limit.
- */
+/** Furthest left position of each diagonal per number of edits. Undefined beyond the limit. */
 function search(
   left: readonly number[],
   right: readonly number[],
@@ -144,10 +140,7 @@ export interface TextDiff {
 
 const CONTEXT_LINES = 3;
 
-/**
- * Compares texts by lines. A line ends before LF, so that line ends count.
- * @param maxCharacters limit of the characters in the parts
- */
+/** Compares texts by lines, which end before LF. `maxCharacters` limits the parts. */
 export function diffText(left: string, right: string, maxCharacters = Number.POSITIVE_INFINITY): TextDiff {
   const leftLines = left.split("\n");
   const rightLines = right.split("\n");

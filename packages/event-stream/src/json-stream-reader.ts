@@ -13,19 +13,12 @@ interface Scanned {
 }
 
 const QUOTE = 0x22;
-
 const BACKSLASH = 0x5c;
-
 const COMMA = 0x2c;
-
 const RECORD_SEPARATOR = 0x1e;
-
 const ARRAY_OPENS = 0x5b;
-
 const ARRAY_CLOSES = 0x5d;
-
 const OBJECT_OPENS = 0x7b;
-
 const OBJECT_CLOSES = 0x7d;
 
 /** Where inside an item the next byte stands. */
@@ -169,7 +162,6 @@ export interface JsonStreamOptions {
 }
 
 const LF = 0x0a;
-
 const CR = 0x0d;
 
 /**

@@ -140,7 +140,6 @@ const credentialOperations = {
   },
 } as const;
 
-/** The body of error responses of the admin API. */
 const AdminErrorBody = strictObject(
   {
     error: strictObject({
@@ -204,11 +203,8 @@ const Delivery = strictObject(
 
 /** JSON numbers are exact up to here. */
 const MAX_DELTA = Number.MAX_SAFE_INTEGER;
-
 const Anything = Type.Unsafe<Readonly<Record<string, unknown>>>({ type: "object" });
-
 const replaceQuery = strictObject({ dry_run: Type.Optional(Type.Boolean()), overwrite: Type.Optional(Type.Boolean()) });
-
 const ifMatch = { "If-Match": "Content hash as in ETag: responds with 412 if another configuration is running" };
 
 const entities = (name: "routes" | "services" | "consumers" | "policies") =>

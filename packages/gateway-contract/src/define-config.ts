@@ -12,10 +12,7 @@ type Written<T> = T extends bigint
 /** A configuration in TypeScript or JavaScript. */
 export type WrittenConfig = Written<DocumentInput>;
 
-/**
- * Returns the configuration unchanged; typing the parameter enables completion and rejects unknown fields, which an
- * inferred type would not.
- */
+/** Returns the configuration unchanged; the parameter's type rejects unknown fields. */
 export function defineConfig(config: WrittenConfig): WrittenConfig {
   return config;
 }

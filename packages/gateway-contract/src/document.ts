@@ -29,10 +29,7 @@ export const DocumentSchema = strictObject(
 /** A structurally valid document as written. */
 export type DocumentInput = Static<typeof DocumentSchema>;
 
-/**
- * A normalized document: gateway settings are in `gateway`, and lists exist. Omitted values stay omitted; their users
- * define the defaults.
- */
+/** A normalized document: `gateway` and all lists exist. Omitted values stay omitted. */
 export interface ConfigDocument {
   readonly gateway: GatewaySettings;
   readonly listeners: readonly Listener[];

@@ -10,10 +10,7 @@ const Certificate = strictObject({
   key_file: FilePath,
 });
 
-/**
- * Allowed suites by OpenSSL name: all that need no secret besides the certificate's key. Those of TLS 1.3 begin with
- * `TLS_`.
- */
+/** Allowed suites by OpenSSL name: all without a further secret. Those of TLS 1.3 begin with `TLS_`. */
 const CIPHER_SUITES = [
   "TLS_AES_128_GCM_SHA256",
   "TLS_AES_256_GCM_SHA384",
@@ -73,7 +70,6 @@ export const Listener = strictObject({
   request_timeout_ms: Type.Optional(Ms),
   /** Of request bodies. */
   min_request_rate: Type.Optional(MinimumRate),
-  /** Of responses. */
   min_response_rate: Type.Optional(MinimumRate),
 });
 export type Listener = Static<typeof Listener>;

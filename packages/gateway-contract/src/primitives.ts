@@ -33,7 +33,6 @@ export const FilePath = Type.String({ minLength: 1, "x-file": true });
 export const MAX_MS = 2_000_000_000;
 export const PositiveMs = Type.Integer({ minimum: 1, maximum: MAX_MS });
 export const Ms = Type.Integer({ minimum: 0, maximum: MAX_MS });
-
 const MAX_U32 = 4_294_967_295;
 export const PositiveCount = Type.Integer({ minimum: 1, maximum: MAX_U32 });
 
@@ -63,7 +62,6 @@ export const HttpUrl = Type.String({
 /** `address/length`, or a single address. */
 export const Cidr = Type.String({ minLength: 1, maxLength: 64, "x-cidr": true });
 export const NameList = Type.Array(Name);
-
 export const DryRun = Type.Boolean({ default: false, description: "Evaluate and report, never refuse" });
 
 export const EVENT_KINDS = [

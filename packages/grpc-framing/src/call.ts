@@ -28,10 +28,7 @@ export interface CallPath {
   readonly method: string;
 }
 
-/**
- * Parses the path of a call: the last two segments, since gRPC-Web servers may use a prefix. Undefined if there are
- * fewer.
- */
+/** Parses the last two segments of a path, since gRPC-Web servers may use a prefix. */
 export function parseCallPath(path: string): CallPath | undefined {
   const end = path.search(/[?#]/u);
   const parts = (end === -1 ? path : path.slice(0, end)).split("/");
@@ -79,10 +76,7 @@ export function readStatus(fields: readonly string[]): CallStatus | undefined {
   };
 }
 
-/**
- * Decodes the percent encoding of `grpc-message`. As the protocol requires, invalid escapes stay as written, and
- * invalid UTF-8 becomes U+FFFD.
- */
+/** Decodes `grpc-message`: invalid escapes stay as written, and invalid UTF-8 becomes U+FFFD. */
 export function decodePercent(text: string): string {
   if (!text.includes("%")) return text;
   const octets: number[] = [];
@@ -108,10 +102,7 @@ export function readTrailerMessage(bytes: Buffer): string[] {
   return fields;
 }
 
-/**
- * The gRPC status for a non-gRPC HTTP response ("HTTP to gRPC Status Code Mapping"): UNKNOWN for unlisted statuses, 200
- * included.
- */
+/** The gRPC status for a non-gRPC HTTP response; UNKNOWN for unlisted statuses, 200 included. */
 export function statusOfHttp(httpStatus: number): number {
   return HTTP_MEANINGS.get(httpStatus) ?? 2;
 }

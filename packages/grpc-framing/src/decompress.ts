@@ -16,17 +16,11 @@ export type SnappyEnd = "whole" | "limit" | "damaged";
 
 /** The first chunk of the framing format. */
 const STREAM_IDENTIFIER = Buffer.from("\u00ff\u0006\u0000\u0000sNaPpY", "latin1");
-
 const CHUNK_COMPRESSED = 0x00;
-
 const CHUNK_UNCOMPRESSED = 0x01;
-
 const CHUNK_IDENTIFIER = 0xff;
-
 const FIRST_SKIPPABLE_CHUNK = 0x80;
-
 const CHUNK_HEAD_BYTES = 4;
-
 const CHECKSUM_BYTES = 4;
 
 /** Maximum output of a chunk. */
@@ -282,10 +276,7 @@ export function isEncoding(encoding: string): encoding is Encoding {
   return (ENCODINGS as readonly string[]).includes(encoding);
 }
 
-/**
- * Decompresses a complete message. Undefined if the output exceeds `limitBytes`; no more than that is produced, so a
- * small limit bounds the time.
- */
+/** Decompresses a message. Undefined beyond `limitBytes`, which also bounds the time. */
 export function decompressSync(bytes: Buffer, encoding: string, limitBytes: number): Decompressed | undefined {
   if (!isEncoding(encoding)) return { bytes, stop: "unsupported" };
   if (encoding === "identity" || bytes.length === 0) {

@@ -80,9 +80,7 @@ export interface MessageReaderOptions {
 }
 
 const PREFIX_BYTES = 5;
-
 const COMPRESSED = 0x01;
-
 const TRAILER = 0x80;
 
 /** Initial buffer size of a split message; doubles as needed. */

@@ -3,16 +3,12 @@ import { type KeptText, LARGE_TEXT_BYTES, LongStrings, TextInMemory } from "./la
 import { readHarEntry } from "./read-entry.ts";
 
 const QUOTE = 0x22;
-
 const BACKSLASH = 0x5c;
 
 /** Byte-wise scanning up to this length; beyond it the engine's search is faster. */
 const SHORT_STRING = 24;
 
-/**
- * Finds the end of a JSON value in one pass, looking only at strings, escapes and brackets. Values may span chunks.
- * `JSON.parse` validates the content.
- */
+/** Finds the end of a JSON value in one pass over chunks. `JSON.parse` validates the content. */
 class ValueScanner {
   readonly #maxDepth: number;
   #depth = 0;
@@ -128,10 +124,7 @@ class ValueScanner {
   }
 }
 
-/**
- * A decoded item. `leftOut` names unreadable header fields. A rejected element is skipped; its message begins with
- * `entry N:`, N from 0.
- */
+/** A decoded item. `leftOut`: unreadable header fields. Messages of rejected elements begin with `entry N:`. */
 export type HarItem =
   | { readonly kind: "entry"; readonly index: number; readonly entry: HarEntry; readonly leftOut: readonly string[] }
   | { readonly kind: "refused"; readonly index: number; readonly byteOffset: number; readonly message: string };
@@ -172,7 +165,6 @@ type State =
   | "done";
 
 const DEFAULT_ENTRY_BYTES = 512 * 1024 * 1024;
-
 const DEFAULT_DEPTH = 64;
 
 /** No longer key is known. */
@@ -180,9 +172,7 @@ const MAX_KEY_LENGTH = 256;
 
 /** Longer values of the log's own members are omitted from `header`. */
 const MAX_MEMBER_LENGTH = 65_536;
-
 const HEADER_MEMBERS: ReadonlySet<string> = new Set(["version", "creator", "browser", "comment"]);
-
 const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];
 
 /**
@@ -448,7 +438,6 @@ export class HarDecoder {
 }
 
 const QUOTATION_MARK = Uint8Array.of(0x22);
-
 const NOTHING = new Uint8Array(0);
 
 type JsonReading = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly message: string };

@@ -48,10 +48,7 @@ export function harEpilogue(pages: readonly HarPage[] = []): string {
   return pages.length === 0 ? "\n]}}\n" : `\n],"pages":${JSON.stringify(pages)}}}\n`;
 }
 
-/**
- * Writes a HAR 1.2 document piece by piece with one entry in memory. Ends with an incomplete document only if `entries`
- * throws.
- */
+/** Writes HAR 1.2 with one entry in memory. The document is incomplete only if `entries` throws. */
 export async function* encodeHar(
   header: HarHeader,
   entries: AsyncIterable<HarEntry> | Iterable<HarEntry>,

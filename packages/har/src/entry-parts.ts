@@ -10,10 +10,7 @@ interface BodyText {
 
 const STRICT = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/**
- * Text if the bytes are valid UTF-8 and the media type names no other charset, so that encoding as UTF-8 restores them;
- * otherwise base64.
- */
+/** Text if valid UTF-8 and no other charset is named, so that encoding restores it; else base64. */
 export function bodyText(bytes: Uint8Array, contentType: string): BodyText {
   if (mayBeUtf8(contentType)) {
     try {
@@ -68,10 +65,8 @@ const MAX_HEAD_LENGTH = 4096;
 
 /** Longer values are omitted from the list of parts. */
 const MAX_VALUE_LENGTH = 65_536;
-
 export const MULTIPART_FORM = /^\s*multipart\/form-data\b/i;
 
-/** A form rebuilt from its parameters. */
 export interface RebuiltForm {
   readonly text: string;
   /** Includes the boundary. */

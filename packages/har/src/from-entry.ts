@@ -132,10 +132,7 @@ function flatFields(headers: readonly HarPair[], own: OwnRecord | undefined): re
     .flatMap(({ name, value }) => sentValues(name, value).flatMap((each) => [name, each]));
 }
 
-/**
- * Browsers join repeated fields by LF alone. After CRLF, or before white space, it is a folded line of one value,
- * except in Set-Cookie, which is never folded.
- */
+/** Browsers join repeated fields by LF; after CRLF or before white space it is a folded line. */
 function sentValues(name: string, value: string): readonly string[] {
   if (!value.includes("\n")) return [value];
   const lineEnd = name.toLowerCase() === "set-cookie" ? /\r?\n/ : /(?<!\r)\n(?![ \t])/;

@@ -138,10 +138,7 @@ export interface HarBody<Bytes = Uint8Array> {
   readonly missingParts?: readonly string[];
   /** Given as text by another program: `bytes` are UTF-8, whatever charset the fields name. */
   readonly isText?: boolean;
-  /**
-   * Transferred bytes; more than `bytes` if truncated. Undefined if not counted, or equal to the size of a body outside
-   * of memory.
-   */
+  /** Transferred bytes; more than `bytes` if truncated. Undefined if uncounted or equal to the body's size. */
   readonly transferredBytes: number | undefined;
 }
 
@@ -184,7 +181,6 @@ export interface HarExchangeTimings {
   readonly receive: number | undefined;
 }
 
-/** A WebSocket message or control frame. */
 export interface HarWebSocketMessage {
   readonly from: "client" | "server";
   /** Milliseconds since 1970. */
@@ -223,8 +219,5 @@ export interface HarOwnFacts {
   readonly more: Readonly<Record<string, unknown>> | undefined;
 }
 
-/**
- * Removes the codings of a Content-Encoding value. Undefined for unknown codings, damaged or incomplete data, and
- * results that are too large.
- */
+/** Removes the codings of Content-Encoding. Undefined if unknown, damaged, incomplete or too large. */
 export type ContentDecoder = (bytes: Uint8Array, contentEncoding: string) => Uint8Array | undefined;

@@ -1,10 +1,7 @@
 /** Message about a body that should be base64 but is not. */
 export const NOT_BASE64 = "holds a body that is not base64";
 
-/**
- * Incremental check of base64: either alphabet, with or without line breaks and padding. Decoders skip invalid
- * characters and return wrong bytes.
- */
+/** Checks base64 incrementally, in either alphabet: decoders skip invalid characters. */
 class Base64Check {
   #digits = 0;
   #padding = 0;
@@ -198,16 +195,10 @@ function isEscaped(text: string, at: number): boolean {
   return (at - first) % 2 === 1;
 }
 
-/**
- * Creates storage for a string found to be long. `json` ends with its opening quotation mark. If undefined, the string
- * stays in the JSON.
- */
+/** Creates storage for a long string; `json` ends with its opening quote. Undefined: it stays in the JSON. */
 type KeepLongString = (json: readonly Uint8Array[]) => KeptText | undefined;
 
-/**
- * Takes long strings out of arriving JSON. Each is replaced by a placeholder starting with `mark`; `texts` maps the
- * placeholders.
- */
+/** Takes long strings out of arriving JSON; `texts` maps the placeholders, which start with `mark`. */
 export class LongStrings {
   /** The JSON with placeholders. */
   readonly json: Uint8Array[] = [];

@@ -10,9 +10,7 @@ export interface IpNetwork extends IpAddress {
 }
 
 const mappedPrefix = 0xffffn << 32n;
-
 const DOT = 0x2e;
-
 const ZERO = 0x30;
 
 /** Whether a 128-bit value is in ::ffff:0:0/96 (RFC 4291 section 2.5.5.2). */
@@ -98,10 +96,7 @@ export function formatAddress(address: IpAddress): string {
   return length < 2 ? hex(groups) : `${hex(groups.slice(0, start))}::${hex(groups.slice(start + length))}`;
 }
 
-/**
- * As {@link formatAddress}, but an IPv4-mapped address becomes the IPv4 address: one text per peer (RFC 4291,
- * 2.5.5.2).
- */
+/** As {@link formatAddress}, with IPv4-mapped addresses as IPv4: one text per peer (RFC 4291, 2.5.5.2). */
 export function formatPlainAddress({ value, version }: IpAddress): string {
   return formatAddress({ value, version: isMapped(value) ? 4 : version });
 }
@@ -121,10 +116,7 @@ function longestZeroRun(groups: readonly number[]): [start: number, length: numb
   return best;
 }
 
-/**
- * A network in CIDR form, or a single address. Bits below the prefix are ignored, as in `10.1.2.3/8`. Undefined for
- * anything else.
- */
+/** A CIDR network or a single address; bits below the prefix are ignored. Undefined for anything else. */
 export function parseNetwork(text: string): IpNetwork | undefined {
   const slash = text.indexOf("/");
   const address = parseAddress(slash === -1 ? text : text.slice(0, slash));
@@ -149,7 +141,6 @@ export function networkContains(network: IpNetwork, address: IpAddress): boolean
 }
 
 const networks = (...texts: readonly string[]): IpNetwork[] => texts.map(parseNetwork).filter((n) => n !== undefined);
-
 const loopbackNetworks = networks("127.0.0.0/8", "::1");
 
 const privateNetworks = networks(
@@ -181,9 +172,7 @@ export const isPrivate = (address: string): boolean => isIn(privateNetworks, add
 
 /** 0.0.0.0 or ::, also IPv4-mapped. False for names and other texts. */
 export const isUnspecified = (address: string): boolean => isIn(unspecifiedNetworks, address);
-
 const lowWord = 0xffff_ffffn;
-
 const mapped = (ipv4: bigint): IpAddress => ({ version: 4, value: (0xffffn << 32n) | (ipv4 & lowWord) });
 
 /** Whether the topmost `bits` of the address are `prefix`. */

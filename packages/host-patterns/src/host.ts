@@ -89,10 +89,7 @@ export interface HostPort {
   port: number | undefined;
 }
 
-/**
- * `host:port` as in URLs and Host fields, IPv6 in brackets, without the scheme's default port. The inverse of {@link
- * parseHostPort}.
- */
+/** `host:port` as in URLs and Host, IPv6 in brackets, without the default port. Inverse of {@link parseHostPort}. */
 export function hostPortText(host: string, port: number, impliedPort?: number): string {
   const name = host.includes(":") ? `[${host}]` : host;
   return port === impliedPort ? name : `${name}:${port}`;

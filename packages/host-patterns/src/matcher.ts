@@ -78,10 +78,7 @@ function nameIssue(name: string, forbidden: RegExp): string | undefined {
   return undefined;
 }
 
-/**
- * Finds all of many literals that occur in a text in one pass (Aho and Corasick, 1975). Each literal carries a
- * number; several literals may be equal.
- */
+/** Finds which of many literals occur in a text in one pass (Aho and Corasick, 1975). */
 export class LiteralSearch {
   /** Transitions; the key is `node * 65536 + char code`. */
   readonly #next = new Map<number, number>();

@@ -18,10 +18,7 @@ import { splitOutsideQuotes } from "./media-type.ts";
 /** A supported content coding (RFC 9110 section 8.4.1). */
 export type ContentCoding = "gzip" | "deflate" | "br" | "zstd";
 
-/**
- * Why decoding stopped early: truncated input, input not in the coding, output beyond the limit, or an unknown coding
- * (or too many codings).
- */
+/** Why decoding stopped: truncated or damaged input, output beyond the limit, or an unknown coding. */
 export type DecodingStop = "truncated" | "damaged" | "limit" | "unsupported";
 
 export interface DecodedContent {
@@ -60,10 +57,7 @@ export function parseContentEncoding(values: string | readonly string[] | undefi
   return splitOutsideQuotes(text.toLowerCase(), ",").filter((coding) => coding !== "" && coding !== "identity");
 }
 
-/**
- * The codings to decode, last applied first, and those that remain because of an unknown one; all remain if there are
- * more than `maxCodings`.
- */
+/** The codings to decode, last applied first, and those that remain because one is unknown. */
 export function decodingPlan(contentEncoding: string | readonly string[] | undefined): {
   steps: ContentCoding[];
   remaining: string[];
@@ -103,10 +97,7 @@ const MIN_PLAIN_BYTES = 16;
 /** Whether a body is certainly plain text despite its Content-Encoding, before an attempt to decode it. */
 const isSurelyPlainText = (bytes: Uint8Array): boolean => bytes.length >= MIN_PLAIN_BYTES && isPlainText(bytes);
 
-/**
- * Whether a body that could not be decoded is plain text: UTF-8 without control characters, which coded content
- * hardly ever begins with.
- */
+/** Whether an undecodable body is plain text: UTF-8 without control characters. */
 function isPlainText(bytes: Uint8Array): boolean {
   const probed = bytes.subarray(0, PROBED_BYTES);
   let isAscii = true;
@@ -357,10 +348,7 @@ export function createContentDecoder(
   };
 }
 
-/**
- * As `decodeContentSync`, but off the main thread, and with the output before the limit. Damaged bodies are treated
- * as in {@link createContentDecoder}.
- */
+/** As `decodeContentSync`, off the main thread, and with the output before the limit. */
 export async function decodeContent(
   body: Uint8Array,
   contentEncoding: string | readonly string[] | undefined,

@@ -131,10 +131,7 @@ export function declaredCharset(contentType: string | undefined): string | undef
   }
 }
 
-/**
- * Encodes text without original bytes in the charset of its Content-Type, which readers use; in UTF-8 if there is
- * none, or if it cannot represent the text.
- */
+/** Encodes text in the charset of its Content-Type, or in UTF-8. */
 export function encodeAsDeclared(text: string, contentType: string | undefined): Buffer {
   const charset = declaredCharset(contentType);
   return (charset === undefined ? undefined : encodeText(text, charset)) ?? Buffer.from(text, "utf8");

@@ -2,7 +2,6 @@ import { isNumeric, readJson } from "@headworks/json";
 import { type Parameter, parseParameter, splitOutsideQuotes } from "./media-type.ts";
 
 const weekdays = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
-
 const monthNames = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 const imfFixdate =
@@ -342,10 +341,7 @@ const FORBIDDEN = new Set([
   "upgrade",
 ]);
 
-/**
- * Appends fields `[name0, value0, name1, …]` to `into` for HTTP/2: names in lower case, without fields of HTTP/1
- * connections, TE only as `trailers`.
- */
+/** Appends fields for HTTP/2: lower-case names, no HTTP/1 connection fields, TE only as `trailers`. */
 export function appendHttp2Fields(fields: readonly string[], into: string[]): void {
   for (let at = 0; at < fields.length; at += 2) {
     const name = (fields[at] ?? "").toLowerCase();
@@ -355,10 +351,7 @@ export function appendHttp2Fields(fields: readonly string[], into: string[]): vo
   }
 }
 
-/**
- * The fields of an HTTP/2 field section without pseudo-fields. Cookie fields are joined, as all other protocols
- * expect (RFC 9113, 8.2.3).
- */
+/** The fields without pseudo-fields. Cookie fields are joined (RFC 9113, 8.2.3). */
 export function withoutPseudoFields(section: readonly string[]): string[] {
   const fields: string[] = [];
   let cookieAt = -1;

@@ -48,7 +48,6 @@ function unquoted(text: string): string {
   return value;
 }
 
-/** The value of the first parameter of that (lower-case) name. */
 export const parameterValue = (parameters: readonly Parameter[], name: string): string | undefined =>
   parameters.find(([each]) => each === name)?.[1];
 
@@ -65,10 +64,7 @@ export interface MediaType {
   charset: string | undefined;
 }
 
-/**
- * Parses a Content-Type value. Undefined without `type/subtype`; malformed parameters are skipped. Of several values
- * joined by commas the first counts.
- */
+/** Parses a Content-Type value, the first of several. Undefined without `type/subtype`. */
 export function parseMediaType(text: string | undefined): MediaType | undefined {
   if (text === undefined) return undefined;
   const first = splitOutsideQuotes(text, ",")[0] ?? "";
@@ -165,7 +161,6 @@ export function isGrpc(contentType: string | undefined): boolean {
   return contentType?.toLowerCase().startsWith("application/grpc") === true;
 }
 
-/** One media range of an Accept field. */
 export interface MediaRange {
   /** Lower case; `*` for any. */
   type: string;

@@ -9,7 +9,6 @@ import {
 } from "./media-type.ts";
 import { percentDecoded } from "./text-decoding.ts";
 
-/** One part of a multipart body. */
 export interface MultipartPart {
   /** Pairs as written; values without surrounding white space. */
   headers: readonly (readonly [name: string, value: string])[];
@@ -46,10 +45,7 @@ export function multipartBoundary(contentType: MediaTypeLike): string | undefine
   return boundary === undefined || boundary === "" || boundary.length > MAX_BOUNDARY_LENGTH ? undefined : boundary;
 }
 
-/**
- * Splits a multipart body (RFC 2046 section 5.1, RFC 7578) in one pass. Lines may also end in LF alone. Undefined when
- * no delimiter line occurs.
- */
+/** Splits a multipart body (RFC 2046 section 5.1) in one pass. Undefined without a delimiter line. */
 export function parseMultipart(
   body: Uint8Array,
   boundary: string,

@@ -6,7 +6,6 @@ export type StructuredValue =
   | { readonly type: "inner-list"; readonly value: readonly StructuredValue[] };
 
 const TRUE: StructuredValue = { type: "boolean", value: true };
-
 const SPACES = / */y;
 const WHITE_SPACE = /[ \t]*/y;
 const KEY = /[a-z*][a-z0-9_.*-]*/y;

@@ -33,7 +33,6 @@ export function dependsOnReading(asked: string, isPattern = false): boolean {
 }
 
 const BEYOND_ASCII = /[^\0-\x7f]/u;
-
 const BEYOND_OCTETS = /[^\0-\xff]/u;
 
 /** One piece between `&`s, raw and decoded. */
@@ -64,7 +63,6 @@ export function parseUrlEncoded(text: string): QueryParameter[] {
   return parameters;
 }
 
-/** The parameters of the query of a URL or path. */
 export function parseQuery(url: string): QueryParameter[] {
   const hash = url.indexOf("#");
   const bare = hash === -1 ? url : url.slice(0, hash);
@@ -89,7 +87,6 @@ export function percentDecoded(text: string): string {
   });
 }
 
-/** Decoded text and its encoding. */
 export interface DecodedText {
   text: string;
   /** The encoding's name in the WHATWG Encoding standard, such as `utf-8` or `windows-1252`. */

@@ -98,10 +98,7 @@ export class DownstreamState {
     return status === 100 ? this.bodyWanted() : true;
   }
 
-  /**
-   * The final head is about to be written.
-   * @param framing  of the response body as received
-   */
+  /** The final head is about to be written. `framing`: of the response body as received. */
   responseStarted(framing: Framing): ResponseStart {
     demand(this.mayRespond, "one response per request");
     this.#response = "started";
@@ -168,10 +165,7 @@ export class DownstreamState {
     return "close";
   }
 
-  /**
-   * The head that switches protocols (101, or 2xx to CONNECT) is about to be written: all further bytes belong to the
-   * tunnel.
-   */
+  /** The head that switches protocols (101, or 2xx to CONNECT) is next: all further bytes are the tunnel's. */
   tunnelStarted(): void {
     demand(this.mayRespond && this.#request === "complete", "a tunnel requires a complete request");
     this.#ownership = "tunnel";

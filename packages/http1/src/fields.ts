@@ -191,10 +191,7 @@ function hasJust(fields: RawFields, lowerName: string, value: string): boolean {
   return found === 1;
 }
 
-/**
- * Fields that affect framing, routing, the connection, authentication or content processing and so are not allowed in
- * trailers (RFC 9110 section 6.5.1).
- */
+/** Fields that are not allowed in trailers (RFC 9110 section 6.5.1). */
 const HEAD_ONLY = new Set([
   "authorization",
   "cache-control",
@@ -233,10 +230,7 @@ export function allowedTrailers(fields: RawFields): RawFields {
 
 /** Facts from the fields of one head about framing, connection and routing. Reused for every head. */
 export class HeadFacts {
-  /**
-   * In responses, white space between field name and colon is removed (RFC 9112 section 5.1); in requests it is
-   * refused.
-   */
+  /** White space before the colon is removed in responses (RFC 9112 section 5.1), refused in requests. */
   readonly areOfResponses: boolean;
   /** Values of Content-Length in order; undefined if absent. */
   contentLength: string | undefined = undefined;
@@ -398,10 +392,7 @@ export function checkTrailingBlanks(name: string, blanks: string): void {
   if (isName(name, "transfer-encoding") && blanks.includes("\t")) throw new Http1Error("bad-transfer-encoding");
 }
 
-/**
- * Index of the colon after the white space at `nameEnd`.
- * @throws Http1Error if there is none, or in a request
- */
+/** Index of the colon after the white space at `nameEnd`. Throws Http1Error if none, or in a request. */
 function paddedColon(text: string, nameEnd: number, nameStart: number, isFirst: boolean, facts: HeadFacts): number {
   const at = blanksEnd(text, nameEnd);
   const isPadded = at > nameEnd && nameEnd > nameStart && text.charCodeAt(at) === COLON;
@@ -447,10 +438,7 @@ function nameErrorCode(text: string, at: number, nameStart: number, isFirst: boo
 
 const MAX_LENGTH_DIGITS = 15;
 
-/**
- * Parses a Content-Length value: at most 15 digits, so that the number is exact.
- * @throws Http1Error `bad-content-length`
- */
+/** Parses Content-Length: at most 15 digits, to be exact. Throws Http1Error `bad-content-length`. */
 export function readContentLength(value: string): number {
   if (value.length === 0 || value.length > MAX_LENGTH_DIGITS) throw new Http1Error("bad-content-length");
   let lengthBytes = 0;
@@ -475,10 +463,7 @@ function transferEncodingErrorCode(value: string): Http1ErrorCode {
     : "bad-transfer-encoding";
 }
 
-/**
- * Strict framing from Content-Length or Transfer-Encoding, one of which is present.
- * @throws Http1Error
- */
+/** Strict framing from Content-Length or Transfer-Encoding, one of which is present. Throws Http1Error. */
 export function fieldFraming(version: Version, facts: HeadFacts): Framing {
   const { transferEncoding, contentLength } = facts;
   if (transferEncoding === undefined) {
@@ -494,7 +479,6 @@ export function fieldFraming(version: Version, facts: HeadFacts): Framing {
 
 /** Remaining hops of a request; defined for TRACE and OPTIONS only (RFC 9110, 7.6.2). */
 const MAX_FORWARDS = "max-forwards";
-
 const COUNTER = /^[0-9]+$/;
 
 /** Longer than any chain; larger counters need not be exact. */

@@ -1,13 +1,8 @@
 export const TAB = 0x09;
-
 export const LF = 0x0a;
-
 export const CR = 0x0d;
-
 export const SP = 0x20;
-
 export const COLON = 0x3a;
-
 export const SEMICOLON = 0x3b;
 
 /** A table indexed by latin1 code: 1 if `accepts` returns true. */
@@ -28,10 +23,7 @@ export const TCHAR = table(members(`!#$%&'*+-.^_\`|~${ALPHANUMERIC}`));
 /** field-vchar, SP and HTAB of RFC 9110 section 5.5: no control character, no DEL. */
 export const FIELD_VALUE = table((code) => code === TAB || (code >= 0x20 && code !== 0x7f));
 
-/**
- * Characters of a request target: visible ASCII without "#", and non-ASCII octets, which some clients do not
- * percent-encode.
- */
+/** Characters of a request target: visible ASCII without "#", and non-ASCII octets. */
 export const TARGET = table((code) => code > 0x20 && code !== 0x7f && code !== 0x23);
 
 /** Characters of a host name that all parsers treat alike; percent escapes and sub-delimiters are excluded. */
@@ -57,7 +49,6 @@ export function isToken(text: string): boolean {
 }
 
 const IP_LITERAL = /^\[[0-9a-f]*:[0-9a-f:.]*\]$/i;
-
 const PORT = /^[0-9]{1,5}$/;
 
 /**
@@ -96,7 +87,6 @@ export function wireText(text: string): string {
 }
 
 const BEYOND_ASCII = /[\x80-\xff]/;
-
 const EACH_BEYOND_ASCII = /[\x80-\xff]/g;
 
 /** Percent-encodes the non-ASCII octets of a request target (RFC 3986 section 2.1). ASCII text is unchanged. */

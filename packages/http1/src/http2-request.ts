@@ -25,7 +25,6 @@ export interface Http2RequestProblem {
 
 /** Visible ASCII without "#", and non-ASCII octets, as in HTTP/1.1. */
 const TARGET = /^\/[\x21\x22\x24-\x7e\x80-\xff]*$/;
-
 const NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/;
 
 /** No control characters except tab, nothing beyond one byte, no white space at the ends. */

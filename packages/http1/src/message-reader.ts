@@ -11,15 +11,10 @@ import {
 } from "./message.ts";
 
 const MAX_SCAN_BYTES = 65_536;
-
 const SCAN_BLOCK_BYTES = 2_048;
-
 const scanMemory = new ArrayBuffer(MAX_SCAN_BYTES + 4);
-
 const scanBytes = Buffer.from(scanMemory);
-
 const scanWords = new Int32Array(scanMemory);
-
 const MIN_HOLD_BYTES = 512;
 
 /**
@@ -75,10 +70,7 @@ class HeadCollector {
     this.#afterCr = false;
   }
 
-  /**
-   * Fast path without buffered bytes: takes a whole clean head from `offset`. Returns the offset behind it with `text`
-   * set, or -1 with nothing taken.
-   */
+  /** Takes a whole clean head from `offset`. Returns the offset behind it, or -1 with nothing taken. */
   takeClean(chunk: SharedBytes, offset: number): number {
     const end = cleanHeadEnd(chunk, offset, this.#limitBytes);
     if (end < 0) return -1;
@@ -197,9 +189,7 @@ export function cleanHeadEnd(chunk: SharedBytes, start: number, maxBytes: number
 }
 
 const EQUALS = 0x3d;
-
 const QUOTE = 0x22;
-
 const BACKSLASH = 0x5c;
 
 /** Receives the scanner's output. */
@@ -218,29 +208,17 @@ interface ChunkRules {
 }
 
 const SIZE = 0;
-
 const AFTER_SIZE = 1;
-
 const EXTENSION = 2;
-
 const SIZE_LF = 3;
-
 const DATA = 4;
-
 const DATA_CR = 5;
-
 const DATA_LF = 6;
-
 const TRAILERS = 7;
-
 const DONE = 8;
-
 const MAX_SIZE_DIGITS = 8;
 
-/**
- * Scans the chunked coding (RFC 9112 section 7.1) in arbitrarily split input; data is passed on as views, never
- * copied.
- */
+/** Scans the chunked coding (RFC 9112 section 7.1) in arbitrarily split input; data is never copied. */
 class ChunkScanner {
   readonly #sink: ChunkSink;
   readonly #rules: ChunkRules;
@@ -477,10 +455,7 @@ export interface MessageSink<Head> {
   /** The allowed trailer fields, if any; called before `onEnd`. */
   onTrailers?(fields: RawFields): void;
   onEnd(): void;
-  /**
-   * Called at most once, and last.
-   * @param headText  the refused head as received, one character per byte; empty for errors after the head
-   */
+  /** Called at most once, and last. `headText`: the refused head, one character per byte. */
   onError(error: Http1Error, headText: string): void;
 }
 

@@ -15,11 +15,8 @@ export type Framing =
   | { readonly kind: "until-close" };
 
 export const NO_BODY: Framing = Object.freeze({ kind: "none" });
-
 export const CHUNKED: Framing = Object.freeze({ kind: "chunked" });
-
 export const UNTIL_CLOSE: Framing = Object.freeze({ kind: "until-close" });
-
 const ZERO_LENGTH: Framing = Object.freeze({ kind: "length", lengthBytes: 0 });
 
 export function lengthFraming(lengthBytes: number): Framing {
@@ -102,7 +99,6 @@ export interface ResponseHead {
   readonly headSizeBytes: number;
 }
 
-/** Limits on what one message may consume. */
 export interface Limits {
   /** The start line and all fields, with line ends. */
   readonly headBytes: number;
@@ -126,10 +122,7 @@ export const REQUEST_LIMITS: Limits = Object.freeze({
   informationalCount: 32,
 });
 
-/**
- * Origins send larger heads than clients (security policies, cookies). Browsers, curl and Node accept about this size
- * and thousands of fields.
- */
+/** Origins send larger heads than clients. Browsers, curl and Node accept about this size. */
 export const RESPONSE_LIMITS: Limits = Object.freeze({ ...REQUEST_LIMITS, headBytes: 262_144, fieldCount: 2000 });
 
 const REFUSALS = {
@@ -194,10 +187,7 @@ export class Http1Error extends Error {
   }
 }
 
-/**
- * Asserts that the owner raised a valid event: a failure is a bug in our code, never caused by a peer.
- * @throws Error
- */
+/** Asserts that the owner raised a valid event: a failure is a bug in our code, never caused by a peer. */
 export function demand(holds: boolean, rule: string): asserts holds {
   if (!holds) throw new Error(`Broken rule: ${rule}`);
 }

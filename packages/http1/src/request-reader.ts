@@ -88,11 +88,8 @@ export class RequestReader extends MessageReader<RequestHead> {
 }
 
 const SLASH = 0x2f;
-
 const HTTP_1_1 = "HTTP/1.1\r\n";
-
 const HTTP_1_0 = "HTTP/1.0\r\n";
-
 const VERSION_LENGTH = HTTP_1_1.length;
 
 /** Letters only, as in http, https, ws and wss: some parsers fail on the digits that RFC 3986 allows. */
@@ -219,10 +216,7 @@ function authorityOf(
   return authority;
 }
 
-/**
- * Removes user information and an empty port; with several "@" the start of the host is ambiguous, and nothing is
- * removed.
- */
+/** Removes user information and an empty port, unless several "@" make the host ambiguous. */
 function tidyAuthority(text: string): string {
   const at = text.indexOf("@");
   const start = at >= 0 && text.lastIndexOf("@") === at ? at + 1 : 0;
@@ -248,7 +242,6 @@ export interface RefusedHead {
 }
 
 const REFUSED_METHOD = /^[\w!#$%&'*+.^`|~-]+(?= )/u;
-
 const FIELD_LINE = /^([\w!#$%&'*+.^`|~-]+):[ \t]*(.*)$/u;
 
 const VERSIONS: ReadonlyMap<string, Version> = new Map([
@@ -258,10 +251,7 @@ const VERSIONS: ReadonlyMap<string, Version> = new Map([
 
 const VERSION_SUFFIX_LENGTH = " HTTP/1.1".length;
 
-/**
- * Parses a head refused by the strict reader as far as possible.
- * @param text  one character per byte, possibly truncated
- */
+/** Parses a refused head as far as possible. `text`: one character per byte, possibly truncated. */
 export function readRefusedHead(text: string): RefusedHead | undefined {
   const [start = "", ...lines] = text.split(/\r\n|[\r\n]/u);
   const method = REFUSED_METHOD.exec(start)?.[0];

@@ -44,15 +44,10 @@ export interface ResponseReaderOptions {
 }
 
 const MAX_EMPTY_LINES = 16;
-
 const HTTP_START = "HTTP/";
-
 const RADIO_START = "ICY ";
 
-/**
- * Reads responses from arbitrarily split input. Never throws on input; an error is reported to the sink once and ends
- * the reader.
- */
+/** Reads responses from arbitrarily split input. Never throws; the sink gets at most one error. */
 export class ResponseReader extends MessageReader<ResponseHead> {
   readonly #sink: ResponseSink;
   readonly #lenient: boolean;
@@ -227,11 +222,8 @@ const NO_ODDITIES: readonly Oddity[] = Object.freeze([]);
 
 /** Another reader may have ended the message elsewhere, so nothing may follow it on its connection. */
 const PADDED_FRAMING: readonly Oddity[] = Object.freeze(["space-before-colon"]);
-
 const VERSION_LENGTH = "HTTP/1.1".length;
-
 const STATUS_AT = VERSION_LENGTH + 1;
-
 const REASON_AT = STATUS_AT + 4;
 
 interface StatusLine {
@@ -297,10 +289,7 @@ function declaredFraming(version: Version, facts: HeadFacts): Framing {
   return fieldFraming(version, facts);
 }
 
-/**
- * The effective framing: no body for 1xx, 204, 304, in responses to HEAD, and for 2xx to CONNECT (RFC 9112 section
- * 6.3).
- */
+/** No body for 1xx, 204, 304, in responses to HEAD, and for 2xx to CONNECT (RFC 9112 section 6.3). */
 function actualFraming(method: string, status: number, declared: Framing): Framing {
   const isBodiless =
     status < 200 || status === 204 || status === 304 || method === "HEAD" || (method === "CONNECT" && status < 300);
@@ -373,9 +362,7 @@ function tolerantLength(facts: HeadFacts, value: string, tolerate: (oddity: Oddi
 type Tolerate = (oddity: Oddity) => void;
 
 const TOLERANT_START = /^(?:HTTP\/|ICY )/i;
-
 const STATUS_LINE = /^(HTTP\/([0-9])(?:\.([0-9]))?|ICY)([ \t]+)([0-9]{3})(?:([ \t]+)(.*))?$/i;
-
 const FRAMING_NAME = /content-length|transfer-encoding/i;
 
 /** A folded line that a reader without folding takes for a framing field. */
@@ -405,10 +392,7 @@ function parseTolerantly(
   return responseHead(line, fields, undefined, framing, facts, [...oddities], text.length);
 }
 
-/**
- * Parses a trailer section refused by the strict parser.
- * @throws Http1Error
- */
+/** Parses a trailer section refused by the strict parser. Throws Http1Error. */
 function parseTrailersTolerantly(text: string, fieldCount: number, tolerate: Tolerate): RawFields {
   return readFields(splitLines(text, tolerate), 0, fieldCount, tolerate);
 }

@@ -7,9 +7,7 @@ const MAX_KNOWN_NAME_LENGTH = 64;
 
 /** Cached line starts of names validated as tokens. */
 const lineStarts = new Map<string, string>();
-
 const UNSAFE_IN_LINE = /[\0\r\n]|[^\0-\xff]/;
-
 export const CHUNK_END = "\r\n";
 
 /** The last chunk with an empty trailer section. */
@@ -50,10 +48,7 @@ export function responseHeadText(
   return `${firstLine}\r\n${lines}\r\n`;
 }
 
-/**
- * The text before a chunk's data; `CHUNK_END` follows the data.
- * @throws RangeError for a size of 0, which would end the body, or beyond 8 hexadecimal digits
- */
+/** The text before a chunk's data. Throws RangeError for 0, which would end the body, or 2^32. */
 export function chunkPrefix(sizeBytes: number): string {
   if (!Number.isInteger(sizeBytes) || sizeBytes < 1 || sizeBytes > 0xffff_ffff) {
     throw new RangeError(`A chunk cannot have ${sizeBytes} bytes`);
@@ -61,10 +56,7 @@ export function chunkPrefix(sizeBytes: number): string {
   return `${sizeBytes.toString(16)}\r\n`;
 }
 
-/**
- * The last chunk with trailer fields.
- * @throws Http1Error `unsafe-text`
- */
+/** The last chunk with trailer fields. Throws Http1Error `unsafe-text`. */
 export function lastChunkWithTrailers(fields: Readonly<RawFields>): string {
   return checked("0", fields);
 }

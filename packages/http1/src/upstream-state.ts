@@ -54,10 +54,7 @@ export class UpstreamState {
     if (this.#phase === "busy") this.#isSent = true;
   }
 
-  /**
-   * Bytes arrived. `read`: they belong to the current response or tunnel. `destroy`: they are unsolicited and must
-   * never become part of a later exchange.
-   */
+  /** Bytes arrived. `destroy`: they are unsolicited and must never join a later exchange. */
   bytesArrived(): "read" | "destroy" {
     if (this.#phase === "busy") {
       this.#hasResponseBytes = true;

@@ -1,58 +1,34 @@
 /** Frame types (RFC 9113, 6). */
 export const DATA = 0;
-
 export const HEADERS = 1;
-
 export const PRIORITY = 2;
-
 export const RST_STREAM = 3;
-
 export const SETTINGS = 4;
-
 export const PUSH_PROMISE = 5;
-
 export const PING = 6;
-
 export const GOAWAY = 7;
-
 export const WINDOW_UPDATE = 8;
-
 export const CONTINUATION = 9;
 
 /** Frame flags. */
 export const END_STREAM = 0x1;
-
 export const ACK = 0x1;
-
 export const END_HEADERS = 0x4;
-
 export const PADDED = 0x8;
-
 export const WITH_PRIORITY = 0x20;
 
 /** Error codes (RFC 9113, 7). */
 export const NO_ERROR = 0;
-
 export const PROTOCOL_ERROR = 1;
-
 export const INTERNAL_ERROR = 2;
-
 export const FLOW_CONTROL_ERROR = 3;
-
 export const STREAM_CLOSED = 5;
-
 export const FRAME_SIZE_ERROR = 6;
-
 export const REFUSED_STREAM = 7;
-
 export const CANCEL = 8;
-
 export const COMPRESSION_ERROR = 9;
-
 export const CONNECT_ERROR = 10;
-
 export const ENHANCE_YOUR_CALM = 11;
-
 export const HTTP_1_1_REQUIRED = 13;
 
 const NAMES: readonly string[] = [

@@ -17,15 +17,12 @@ export const MAX_WINDOW_BYTES = 2 ** 31 - 1;
 
 /** Initial window of streams and connections. */
 export const FIRST_WINDOW_BYTES = 65_535;
-
 const MAX_FRAME_BYTES = 2 ** 24 - 1;
-
 const SETTING_BYTES = 6;
 
 /** Maximum number of settings accepted in one SETTINGS frame. */
 const MAX_SETTINGS_PER_FRAME = 32;
 
-/** The peer's settings. */
 export class PeerSettings {
   /** Streams that we may have open concurrently. */
   maxConcurrentStreams = Number.POSITIVE_INFINITY;
@@ -42,10 +39,7 @@ export class PeerSettings {
     this.#isServer = isServer;
   }
 
-  /**
-   * Applies a SETTINGS frame.
-   * @throws Http2Error for an invalid value
-   */
+  /** Applies a SETTINGS frame. Throws Http2Error for an invalid value. */
   read(content: Buffer): void {
     if (content.length % SETTING_BYTES !== 0) throw new Http2Error(FRAME_SIZE_ERROR, "SETTINGS is cut off");
     if (content.length > MAX_SETTINGS_PER_FRAME * SETTING_BYTES) {
@@ -163,17 +157,11 @@ export class ReceiveWindow {
   }
 }
 
-/**
- * The receive window of a connection. Received bytes are credited at once: an unread body is stopped by its own window
- * and must not block others.
- */
+/** A connection's receive window, credited at once: one unread body must not block the others. */
 export class ConnectionWindow {
   #leftBytes = CONNECTION_WINDOW_BYTES;
 
-  /**
-   * Accounts for received bytes. Returns the WINDOW_UPDATE increment to send.
-   * @throws Http2Error if they exceed the window
-   */
+  /** Accounts for received bytes; returns the WINDOW_UPDATE increment. Throws Http2Error beyond the window. */
   receive(sizeBytes: number): number {
     this.#leftBytes -= sizeBytes;
     if (this.#leftBytes < 0) throw new Http2Error(FLOW_CONTROL_ERROR, "More than the connection's window");

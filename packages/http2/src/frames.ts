@@ -36,7 +36,6 @@ export const FRAME_BYTES = 16_384;
 
 /** Frame header size: length, type, flags and stream id (RFC 9113, 4.1). */
 const FRAME_HEAD_BYTES = 9;
-
 const NO_BYTES = Buffer.alloc(0);
 
 /** Receives frames in order. An exception ends parsing. */
@@ -52,10 +51,7 @@ export interface FrameSink {
   onFrame(type: number, flags: number, stream: number, content: Buffer): void;
 }
 
-/**
- * Splits a peer's input into frames (RFC 9113, 4.1). DATA content is passed on as it arrives, other frames once they
- * are complete.
- */
+/** Splits input into frames (RFC 9113, 4.1). DATA is passed on as it arrives, other frames once complete. */
 export class FrameParser {
   readonly #sink: FrameSink;
   #prefaceAt: number;
@@ -75,10 +71,7 @@ export class FrameParser {
     this.#prefaceAt = expectsPreface ? 0 : PREFACE.length;
   }
 
-  /**
-   * Parses input.
-   * @throws Http2Error for invalid frames
-   */
+  /** Parses input. Throws Http2Error for invalid frames. */
   read(chunk: Buffer): void {
     let bytes = chunk;
     if (this.#held.length > 0) {
@@ -104,10 +97,7 @@ export class FrameParser {
     return sizeBytes;
   }
 
-  /**
-   * Parses one frame, or the header of a DATA frame; returns the offset of the next one, or -1 if more input is
-   * needed.
-   */
+  /** Parses a frame, or the header of a DATA frame; returns the next offset, or -1 for more input. */
   #readFrame(bytes: Buffer, at: number): number {
     if (bytes.length - at < FRAME_HEAD_BYTES) return -1;
     const sizeBytes = ((bytes[at] ?? 0) << 16) | ((bytes[at + 1] ?? 0) << 8) | (bytes[at + 2] ?? 0);
@@ -168,10 +158,7 @@ export class FrameParser {
   }
 }
 
-/**
- * The field block fragment of a HEADERS or CONTINUATION frame (RFC 9113, 6.2).
- * @throws Http2Error if padding or priority exceed the frame
- */
+/** The fragment of a HEADERS or CONTINUATION frame (RFC 9113, 6.2). Throws Http2Error. */
 export function blockOf(type: typeof HEADERS | typeof CONTINUATION, flags: number, content: Buffer): Buffer {
   if (type === CONTINUATION) return content;
   let start = 0;
@@ -194,7 +181,6 @@ export function dependsOnItself(stream: number, content: Buffer, start = 0): boo
   return content.length >= start + 4 && (content.readUInt32BE(start) & 0x7fffffff) === stream;
 }
 
-/** The same for a HEADERS frame. */
 export function headersDependOnThemselves(flags: number, stream: number, content: Buffer): boolean {
   return (flags & WITH_PRIORITY) !== 0 && dependsOnItself(stream, content, (flags & PADDED) === 0 ? 0 : 1);
 }
@@ -212,7 +198,6 @@ export class FrameWriter {
     return this.#out.isFull;
   }
 
-  /** Number of flushes to the socket. */
   get flushCount(): number {
     return this.#out.flushCount;
   }
@@ -272,10 +257,7 @@ export class FrameWriter {
     } while (start < block.length);
   }
 
-  /**
-   * Writes one DATA frame without END_STREAM, or the end alone; returns its offset, valid until {@link flushCount}
-   * changes.
-   */
+  /** Writes one DATA frame without END_STREAM, or the end; its offset is valid until {@link flushCount} changes. */
   data(stream: number, piece: Buffer | undefined, start: number, end: number): number {
     const at = this.#begin(DATA, piece === undefined ? END_STREAM : 0, stream, end - start);
     piece?.copy(this.#out.pooledBuffer, at, start, end);

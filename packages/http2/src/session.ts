@@ -53,7 +53,6 @@ export interface SessionOptions {
   readonly role: "client" | "server";
   /** Maximum concurrent streams of the peer; servers only. */
   readonly maxConcurrentStreams?: number;
-  /** Limits of one field section. */
   readonly section: SectionLimits;
   /** Advertises extended CONNECT (RFC 8441, 3); servers only. */
   readonly acceptsWebSockets?: boolean;
@@ -70,7 +69,6 @@ export interface SessionEvents {
    * callback the stream is reset.
    */
   onOverlongStream?(stream: Http2Stream, section: string[], isWhole: boolean): void;
-  /** The peer sent SETTINGS. */
   onSettings?(): void;
   /** The peer accepts no new streams (RFC 9113, 6.8). */
   onGoaway?(code: number): void;
@@ -84,10 +82,7 @@ export interface SessionEvents {
 
 const PING_BYTES = 8;
 
-/**
- * Outstanding PINGs. Acknowledgements are matched in order, which RFC 9113 does not require but all implementations
- * follow.
- */
+/** Outstanding PINGs. Acknowledgements are matched in order, as all implementations send them. */
 class Pings {
   readonly #waiting: ((isAcknowledged: boolean) => void)[] = [];
   #acknowledged = 0;
@@ -137,10 +132,7 @@ class SectionReader {
     return this.#stream !== 0;
   }
 
-  /**
-   * Adds a frame; returns the section when it is complete.
-   * @throws Http2Error
-   */
+  /** Adds a frame; returns the section when it is complete. Throws Http2Error. */
   read(
     type: typeof HEADERS | typeof CONTINUATION,
     flags: number,
@@ -207,10 +199,7 @@ class DataReceiver {
     this.#isServer = isServer;
   }
 
-  /**
-   * A frame begins; `stream` is undefined if it is closed.
-   * @throws Http2Error if the connection window is exceeded
-   */
+  /** A frame begins; `stream` is undefined if closed. Throws Http2Error if the window is exceeded. */
   begin(stream: Http2Stream | undefined, flags: number, sizeBytes: number): void {
     const byBytes = this.#window.receive(sizeBytes);
     if (byBytes > 0) this.#out.widen(0, byBytes);
@@ -249,18 +238,13 @@ const GOAWAY_LINGER_MS = 500;
 
 /** Cost of a stream error in frames of the budget. */
 const FAULT_FRAMES = 50;
-
 const MAX_STREAM_ID = 2 ** 31 - 1;
 
 /** Reading pauses while this much output is unread: responses to PING and heads are not limited by windows. */
 const MAX_UNREAD_BYTES = 1_048_576;
 
-/**
- * An HTTP/2 connection (RFC 9113), client or server, with exclusive use of its socket. Frames of one turn of the event
- * loop leave in one write.
- */
+/** An HTTP/2 connection (RFC 9113), client or server. Frames of one turn leave in one write. */
 export class Http2Session implements FrameSink, StreamCarrier {
-  /** The peer's settings. */
   readonly peer: PeerSettings;
   readonly #socket: ByteSocket;
   readonly #options: SessionOptions;
@@ -688,10 +672,7 @@ function nextSectionProblem(
   return sectionProblem(fields, isTrailer, isOfServer);
 }
 
-/**
- * Lingering close of a socket to a client: later input, such as WINDOW_UPDATE, would cause a reset that discards the
- * end of responses.
- */
+/** Lingering close: later input, such as WINDOW_UPDATE, would cause a reset that discards responses. */
 function endAfterResponses(socket: ByteSocket): void {
   socket.end(() => {
     if (!socket.destroyed) destroyAfter(LINGER_MS, socket);

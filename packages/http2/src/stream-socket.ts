@@ -12,10 +12,7 @@ interface StreamSocketOptions {
   readonly resetsAreErrors?: boolean;
 }
 
-/**
- * A stream as a socket, for a switched protocol (RFC 8441, 5) or a tunnel (RFC 9113, 8.5): ending it ends one side.
- * Starts paused.
- */
+/** A stream as a socket, for a switched protocol (RFC 8441, 5) or a tunnel (RFC 9113, 8.5). Starts paused. */
 export class StreamSocket extends Duplex implements StreamHandler {
   readonly #stream: Http2Stream;
   readonly #resetCode: number;

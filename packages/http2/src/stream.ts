@@ -6,7 +6,6 @@ import { FRAME_BYTES, type FrameWriter } from "./frames.ts";
 
 /** Smaller pieces are copied together: each would retain a whole read buffer. */
 const SMALL_BYTES = 4096;
-
 const BLOCK_BYTES = 16_384;
 
 /** Content that was received but not read. Its size is bounded by flow control. */
@@ -61,10 +60,7 @@ export interface StreamHandler {
   onEnd(): void;
   /** The queue is empty after {@link Http2Stream.hasRoom} returned false. */
   onDrain(): void;
-  /**
-   * The stream is closed: both sides ended, or `code` is the reason. With NO_ERROR before the end, the connection is
-   * gone or the peer wants no more of a body.
-   */
+  /** The stream is closed: both sides ended, or `code` is the reason. NO_ERROR: not wanted or gone. */
   onClose(code: number): void;
 }
 
@@ -114,7 +110,6 @@ export class Http2Stream {
   #isEnding = false;
   #trailersToSend: readonly string[] | undefined;
   #hasSentEnd = false;
-  /** Reset code to send after the queue. */
   #resetAfterQueue = -1;
   /** Reset code to send after the end. */
   #resetAfterEnd = -1;
@@ -194,7 +189,6 @@ export class Http2Stream {
     return false;
   }
 
-  /** Resets the stream at once. */
   reset(code: number): void {
     if (this.isClosed) return;
     if (!this.#isDetached) {

@@ -10,10 +10,7 @@ export type JsonStep =
 /** Bounds `$..*` over a huge body. */
 const MAX_VISITS = 200_000;
 
-/**
- * Parses JSONPath (RFC 9535) without filters: `$`, `.name`, `['name']`, `[0]`, `[-1]`, `[*]`, `.*`,
- * `..name`, `..*`. `at` is the offset of a syntax error.
- */
+/** Parses JSONPath (RFC 9535) without filters. `at` is the offset of a syntax error. */
 export function parseJsonPath(
   text: string,
 ):

@@ -40,7 +40,6 @@ function toNumeric(text: string): number | WrittenNumber {
   return String(value) === text ? value : new WrittenNumber(text);
 }
 
-/** Undefined for text that is not a JSON number. */
 export function parseNumber(text: string): number | WrittenNumber | undefined {
   return /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?$/.test(text) ? toNumeric(text) : undefined;
 }
@@ -86,7 +85,6 @@ interface Parts {
 
 /** Longer exponents are clamped to this many nines. */
 const MAX_EXPONENT_DIGITS = 18;
-
 const MAX_EXPONENT = "9".repeat(MAX_EXPONENT_DIGITS);
 
 function partsOf(value: Numeric): Parts {
@@ -295,19 +293,12 @@ const WORDS: readonly (readonly [word: string, value: Json])[] = [
 ];
 
 const QUOTE = 0x22;
-
 const COMMA = 0x2c;
-
 const MINUS = 0x2d;
-
 const COLON = 0x3a;
-
 const BRACKET = 0x5b;
-
 const BACKSLASH = 0x5c;
-
 const BRACE = 0x7b;
-
 const endOf = (container: Container): number => (Array.isArray(container) ? 0x5d : 0x7d);
 
 function isContainer(value: Json | Container): value is Container {

@@ -92,10 +92,7 @@ function beginsAtStart(node: PatternNode): boolean {
   return node.kind === "repeat" && node.min > 0 && beginsAtStart(node.item);
 }
 
-/**
- * Literal start of every matching text: the characters after `^`, up to the first choice. Empty for patterns that can
- * match elsewhere.
- */
+/** Literal start of every match: the characters after `^` up to the first choice; else empty. */
 export function requiredStart(node: PatternNode): string {
   const items = node.kind === "sequence" ? node.items : [node];
   const [first, ...rest] = items;
@@ -125,17 +122,11 @@ function boundariesOf(instructions: readonly Instruction[]): readonly number[] {
 
 /** Context before the current position, which decides assertions. */
 export const AT_START = 1;
-
 const AFTER_WORD = 2;
-
 const AFTER_LINE_END = 4;
-
 const UNKNOWN = -1;
-
 const ACCEPT = -2;
-
 const DEAD = -3;
-
 const GAVE_UP = -4;
 
 /** Limit of cached states; beyond it the table is cleared. */
@@ -169,10 +160,7 @@ export class Automaton {
   readonly #seen: Uint32Array;
   #mark = 0;
 
-  /**
-   * `literal`: the required start of every matching text. `maxWork`: limit of visited instructions per text beyond
-   * table lookups.
-   */
+  /** `literal`: required start of every match. `maxWork`: limit of instructions beyond table lookups. */
   constructor(program: Program, literal: string, maxWork: number) {
     this.#program = program;
     this.#literal = literal;

@@ -34,7 +34,6 @@ export interface CaptureProgram {
 }
 
 const MAX_CAPTURE_PROGRAM_SIZE = 4 * MAX_PROGRAM_SIZE;
-
 const MAX_VISITS = 20 * MAX_PROGRAM_SIZE;
 
 /** Builds the program from back to front. Throws `ProgramTooLarge`. */
@@ -208,10 +207,7 @@ export class CaptureMachine {
     return this.#work;
   }
 
-  /**
-   * The leftmost match at or after `from`: offsets of the start and end of each group, -1 for groups that did not
-   * participate. Valid until the next call.
-   */
+  /** The leftmost match at or after `from`: group offsets, -1 for none. Valid until the next call. */
   run(text: string, from = 0): Readonly<Int32Array> | undefined | "gave-up" {
     let hasMatch = false;
     this.#work = 0;

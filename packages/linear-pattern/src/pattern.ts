@@ -11,7 +11,6 @@ import { type CharSet, parsePattern, type PatternNode, PatternRefusal } from "./
 
 /** Longer texts find no more than these. */
 const MAX_LITERAL_LENGTH = 200;
-
 const NOTHING: Sure = { exact: undefined, prefix: "", suffix: "", best: "" };
 
 /** Why a pattern is refused; offsets are relative to its source, in UTF-16 units, `end` exclusive. */
@@ -38,10 +37,7 @@ export interface PatternMatch {
 export interface LinearPattern {
   /** Literal start of every matching text, for patterns that begin with `^` and plain characters; else empty. */
   readonly requiredStart: string;
-  /**
-   * A text that every matching text contains, with ASCII letters in lower case; empty if unknown. Patterns whose text
-   * does not occur need not be tried.
-   */
+  /** A text in lower case that every match contains; empty if unknown. */
   readonly requiredText: string;
   /** Number of capturing groups, including named ones. */
   readonly groupCount: number;
@@ -233,10 +229,7 @@ interface Sure {
   readonly best: string;
 }
 
-/**
- * A text that every matching text contains in lower case (ASCII); empty if unknown. Many patterns can be skipped by
- * one search for their texts.
- */
+/** A lower-case text that every match contains; empty if unknown. One search skips many patterns. */
 function requiredText(node: PatternNode): string {
   return sureOf(node).best;
 }
@@ -374,10 +367,7 @@ export type TextPredicate = Pick<LinearPattern, "requiredText" | "test" | "searc
 /** Limit of the examined text, which bounds the time of a condition on traffic. */
 const MAX_EXAMINED_LENGTH = 1_048_576;
 
-/**
- * Compiles a pattern into a predicate for conditions of rules: as {@link compilePattern}, but only the first
- * 1,048,576 UTF-16 units of a text count.
- */
+/** As {@link compilePattern}, but only the first 1,048,576 UTF-16 units of a text count. */
 export function compileTextPredicate(source: string, flags: string, maxWork?: number): TextPredicate {
   const compiled = compilePattern(source, flags, maxWork);
   const examined = (text: string): string =>

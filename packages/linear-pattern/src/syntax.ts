@@ -161,12 +161,10 @@ interface PatternFlags {
 }
 
 const MAX_COUNT = 1000;
-
 const MAX_GROUP_DEPTH = 100;
 
 /** Bounds the memory of a match, which keeps the groups of every thread. */
 const MAX_GROUPS = 100;
-
 const CONTROL: Readonly<Record<string, number>> = { t: 9, n: 10, v: 11, f: 12, r: 13 };
 
 const NAMED_SETS: Readonly<Record<string, CharSet>> = {

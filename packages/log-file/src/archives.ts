@@ -13,10 +13,7 @@ export interface Archive {
   readonly inode: bigint;
 }
 
-/**
- * Archives of a log file, newest first: regular files with archive names beside it. A missing directory has none; other
- * system errors are thrown.
- */
+/** Archives of a log file, newest first. A missing directory has none; other errors are thrown. */
 export async function listArchives(path: string): Promise<Archive[]> {
   const directory = dirname(path);
   const found: (Archive & { readonly order: readonly [bigint, string, number] })[] = [];

@@ -70,12 +70,10 @@ const CHECK_PERIOD_MS = 60_000;
 
 /** Interval of checks for a removed file; each costs a system call. */
 const LOOK_MS = 250;
-
 const RETRY_MS = 1000;
 
 /** Minimum interval of reports, for a disk that is full intermittently. */
 const ANNOUNCE_MS = 600_000;
-
 const CHUNK_BYTES = 262_144;
 
 /** Whole lines, except after a partial write. */
@@ -412,10 +410,7 @@ interface AppendFile {
   readonly modifiedMs: number;
 }
 
-/**
- * Opens or creates a file with mode 0600, and its directory. Throws unless it is a regular file: a link would redirect
- * the log, a pipe could block.
- */
+/** Opens or creates a regular file with mode 0600, and its directory; throws for anything else. */
 function openAppendFile(path: string): AppendFile {
   makeDirectorySync(dirname(path));
   const descriptor = openSync(path, FLAGS, 0o600);

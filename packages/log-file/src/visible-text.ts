@@ -9,7 +9,6 @@ export function visibleText(text: string): string {
 /** Fast path: printable ASCII. */
 const HARMLESS = /^[\x20-\x7e]*$/;
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
-
 const SHORT: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f" };
 
 function escaped(character: string): string {

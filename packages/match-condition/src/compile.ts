@@ -130,7 +130,6 @@ const COSTS: Readonly<Record<Cost, number>> = { nothing: 0, line: 1, text: 2, fi
 
 /** Compiled forms by condition object, since rules are recompiled whenever one of them changes. */
 const known = new WeakMap<Condition, CompiledCondition>();
-
 const hints = new WeakMap<CompiledCondition, MatchHint>();
 
 /** The facts about URL and method that hold for every matching subject. */

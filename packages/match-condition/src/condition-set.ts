@@ -221,10 +221,7 @@ function pieceFrequencies(hints: readonly MatchHint[]): Uint32Array {
   return counts;
 }
 
-/**
- * The piece shared by the fewest rules; of equal ones the last, because the ends of URLs differ more than their
- * beginnings.
- */
+/** The piece shared by the fewest rules; of equal ones the last, since ends of URLs differ most. */
 function rarestPiece(text: UrlText, counts: Uint32Array): number {
   let rarest = 0;
   let least = Infinity;

@@ -32,10 +32,7 @@ export type Cost = "nothing" | "line" | "text" | "fields" | "body";
 
 export interface CompiledLeaf {
   readonly cost: Cost;
-  /**
-   * The message a leaf is about: a fixed side, the one in the current phase, or the request's address, known in both
-   * phases.
-   */
+  /** The message a leaf reads: a fixed side, the current phase's, or the address, known in both. */
   readonly about: MessageSide | "passing" | "address";
   decide(subject: MatchSubject): Decision;
   /** True when the pattern exceeded the step limit on the subject's texts. */

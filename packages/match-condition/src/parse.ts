@@ -4,9 +4,7 @@ import { MAX_VALUE_DEPTH, parseStatusRange, PATTERN_MODES } from "./leaves.ts";
 import { type PatternMode, readPattern } from "./text-pattern.ts";
 
 const MAX_NAME_LENGTH = 255;
-
 const MAX_VALUE_LENGTH = 65_536;
-
 const MAX_PATTERN_LENGTH = 1000;
 
 /** RFC 9110 section 5.6.2. */
@@ -30,17 +28,11 @@ const fieldProblems: Readonly<Record<FieldCheck, (value: unknown, type: string) 
 };
 
 const pattern = { check: "pattern" } as const;
-
 const name = { check: "name" } as const;
-
 const header = { check: "headerName" } as const;
-
 const value = { check: "text", optional: true, nullIsAbsent: true } as const;
-
 const side = { check: "side", optional: true, nullIsAbsent: true } as const;
-
 const path = { check: "jsonPath" } as const;
-
 const json = { check: "json" } as const;
 
 // Parsed by the parser itself.
@@ -89,9 +81,7 @@ export type ConditionResult =
 
 /** Bounds of nesting, and of parts in total. */
 export const MAX_CONDITION_DEPTH = 32;
-
 export const MAX_PARTS = 1000;
-
 const MAX_ISSUES = 50;
 
 const SHORTHAND = {

@@ -427,7 +427,6 @@ function jsonCondition(side: MessageSide, path: string, test: FieldTest): Condit
 }
 
 const MAX_PORTS = 64;
-
 const TOO_MANY_PORTS = `rules list ports one by one, at most ${MAX_PORTS}`;
 
 function portCondition(test: FieldTest): Condition {

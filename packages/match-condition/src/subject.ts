@@ -69,7 +69,6 @@ export function headerValues(subject: MatchSubject, side: MessageSide, lowerName
 }
 
 let lastQuery = "";
-
 let lastParameters: readonly QueryParameter[] = [];
 
 /** Decoded values in order. Caches the last query, which many rules share. */
@@ -106,7 +105,6 @@ export interface RequestLike {
   readonly body_encoding?: "utf8" | "base64" | null;
 }
 
-/** The same of a response. */
 export type ResponseLike = Pick<RequestLike, "headers" | "headers_list" | "body" | "body_encoding"> & {
   readonly status_code: number;
 };

@@ -2,10 +2,7 @@ import { checkPattern, compileTextPredicate, type TextPredicate } from "@headwor
 
 export interface PatternMode {
   readonly caseless: boolean;
-  /**
-   * What a wildcard matches: the whole text; any part of it; or a URL, starting at the path with a leading slash, and
-   * at the host without a scheme.
-   */
+  /** A wildcard matches the whole text, any part, or a URL at its path or host. */
   readonly wildcard: "whole" | "part" | "url";
 }
 
@@ -84,10 +81,7 @@ function trimmedStars(source: string): string {
   return source.replace(/^(?:\.\*)+/, "").replace(/(?<!\\)(?:\.\*)+$/, "");
 }
 
-/**
- * Compiled patterns in use, by their key: rules are recompiled whenever one of them changes, and most patterns stay the
- * same.
- */
+/** Compiled patterns in use, by key: rules are recompiled on any change, and most patterns stay. */
 const inUse = new Map<string, WeakRef<TextPredicate>>();
 const released = new FinalizationRegistry<string>((key) => {
   if (inUse.get(key)?.deref() === undefined) inUse.delete(key);

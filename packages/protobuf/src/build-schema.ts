@@ -26,10 +26,7 @@ protobuf.util.codegen = (() => {
   throw new ProtoTextError("no code is generated from schemas");
 }) as unknown as typeof protobuf.util.codegen;
 
-/**
- * Parses a .proto file (proto2, proto3, editions). Names stay as written; {@link linkSchema} resolves them. Imports are
- * not read. @throws ProtoTextError
- */
+/** Parses a .proto file; {@link linkSchema} resolves its names. Throws ProtoTextError. */
 export function parseProtoText(name: string, text: string): SchemaFile {
   const parsed = parse(name, text);
   const isPackedByDefault =

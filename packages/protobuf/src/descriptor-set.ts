@@ -12,7 +12,6 @@ import type {
 } from "./schema.ts";
 import { WIRE, WireCursor } from "./wire-cursor.ts";
 
-/** The bytes are no descriptor set. */
 export class DescriptorError extends Error {
   override readonly name = "DescriptorError";
 }

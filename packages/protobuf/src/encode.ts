@@ -46,10 +46,7 @@ export class EncodeError extends Error {
 
 const DEEPEST = 100;
 
-/**
- * Encodes JSON to a message, the inverse of {@link decodeMessage}. Fields are named by JSON name or original name; null
- * omits a field. @throws EncodeError
- */
+/** Encodes JSON to a message, by JSON or original names; null omits a field. Throws EncodeError. */
 export function encodeMessage(schema: Schema, type: MessageType, json: JsonValue): Buffer {
   return encode(schema, type, json, "", 0);
 }

@@ -14,7 +14,6 @@ export type WireValue =
   | { readonly type: "lengthdelimited"; readonly value: string; readonly packed: readonly string[] }
   | { readonly type: "nested" | "group"; readonly value: readonly WireField[] };
 
-/** A field on the wire. */
 export interface WireField {
   readonly number: number;
   readonly wire_type: number;

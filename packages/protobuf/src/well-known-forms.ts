@@ -11,7 +11,6 @@ export interface Decoding {
   report(path: string, issue: string): void;
 }
 
-/** The JSON form of a well-known type. */
 export interface WellKnownForm {
   /** Converts the object of fields; messages without a form of their own are returned unchanged. */
   show(object: Record<string, JsonValue>, decoding: Decoding, path: string, depth: number): JsonValue;
@@ -21,7 +20,6 @@ export interface WellKnownForm {
 
 /** `google.protobuf.Any` cannot be parsed without a schema. */
 export const ANY_NAME = "google.protobuf.Any";
-
 const MIN_S = -62_135_596_800;
 const MAX_S = 253_402_300_799;
 const MAX_DURATION_S = 315_576_000_000;

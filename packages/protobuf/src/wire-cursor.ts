@@ -2,7 +2,6 @@ import type { Buffer } from "node:buffer";
 
 /** Wire types; 4, the end of a group, is handled with the group. */
 export const WIRE = { varint: 0, fixed64: 1, bytes: 2, group: 3, groupEnd: 4, fixed32: 5 } as const;
-
 const MAX_NUMBER = 536_870_911;
 const MAX_VARINT_BYTES = 10;
 /** Maximum nesting of groups, as in the reference implementations. */

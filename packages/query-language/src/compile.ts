@@ -284,9 +284,7 @@ function compileTogether(terms: readonly Query[], options: CompileOptions): Step
 }
 
 const REQUEST = ["request"] as const;
-
 const RESPONSE = ["response"] as const;
-
 const BOTH = ["request", "response"] as const;
 
 function compileNumber(read: (record: QueryRecord) => number | undefined, test: FieldTest): Step["holds"] {

@@ -5,9 +5,7 @@ import type { FieldTest, Moment, NumberRange, Query, TextValue } from "./query.t
 import { WORD_SPECIAL } from "./scan.ts";
 
 const PLAIN = /^[\p{L}\p{N}_.~%+,;=&?!#$^<>{}'`/:@-]+$/u;
-
 const EACH_WORD_SPECIAL = new RegExp(WORD_SPECIAL, "g");
-
 const PATTERN_CHARACTERS = /[\\^$*+?()[\]{}|]/;
 
 /** Writes a query so that parsing the text (with the same presets) gives the same query again. */

@@ -29,7 +29,6 @@ export interface QueryRecord {
   readonly host: string;
   /** Effective port, the scheme's default included. */
   readonly port: number;
-  /** Path without query. */
   readonly path: string;
   /** Query without the leading `?`, empty when there is none. */
   readonly query: string;
@@ -39,7 +38,6 @@ export interface QueryRecord {
   readonly status: number | undefined;
   /** `HTTP/1.1`, `HTTP/2`, `SOCKS5`. */
   readonly httpVersion: string | undefined;
-  /** Media type of the request body without parameters. */
   readonly requestType: string | undefined;
   /** Media type of the response body without parameters. */
   readonly responseType: string | undefined;
@@ -60,7 +58,6 @@ export interface QueryRecord {
   /** Kinds of the rules that touched it: `rewrite`, `mock` and so on. */
   readonly applied: readonly string[];
   readonly note: string | undefined;
-  /** Whether the request had a body, of whatever kind, stored or not. */
   readonly hasRequestBody: boolean;
   /** Whether the response had a body, of whatever kind, stored or not. */
   readonly hasResponseBody: boolean;
@@ -85,7 +82,6 @@ export interface QueryRecord {
 }
 
 const NON_ASCII = /[^\0-\x7f]/;
-
 const ASCII_UPPER = /[A-Z]+/g;
 
 /**

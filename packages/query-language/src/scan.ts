@@ -37,24 +37,16 @@ export type ScannedItem = (
 
 /** What a backslash takes literally in a word: what would end it, change it, or make a field of its beginning. */
 export const WORD_SPECIAL = /[\\*"()[|/@:=!<>\s-]/;
-
 const SPACE = /\s/;
-
 const FIELD = /[A-Za-z][A-Za-z0-9_.]*/y;
-
 const OPERATOR = /:(?:!=|>=|<=|=|>|<)?/y;
-
 const KEYWORD = /(AND|OR|NOT)(?=[\s()]|$)/y;
-
 const PRESET = /@[A-Za-z0-9_.-]*/y;
-
 const FLAGS = /[A-Za-z]*/y;
-
 const PATTERN_CHARACTERS = /[\\^$*+?()[\]{}|]/;
 
 /** How far the end of a pattern is looked for; patterns may have half of that. */
 const MAX_LOOK_AHEAD = 2000;
-
 const ESCAPES: Readonly<Record<string, string>> = { n: "\n", r: "\r", t: "\t" };
 
 function sticky(expression: RegExp, text: string, at: number): string | undefined {

@@ -12,14 +12,9 @@ export interface Flushable {
   flush(): void;
 }
 
-/**
- * Flush batch size: enough that a reader finds the next write when it is done with one, few enough that none waits for
- * the rest of a long turn.
- */
+/** Flush batch size: a reader finds the next write in time, and none waits for a long turn. */
 const MAX_WAITING = 16;
-
 const waiting: Flushable[] = [];
-
 let isScheduled = false;
 
 /**
@@ -59,7 +54,6 @@ const SECURE_TEXT_PIECE_BYTES = 1024;
 
 /** Larger pieces are copied behind buffered text up to this size; above it the copy costs more than a second write. */
 const JOINED_PIECE_BYTES = 131_072;
-
 const MAX_WAITING_CHARACTERS = 65_536;
 
 /**
@@ -188,10 +182,7 @@ export class BatchedWriter<Piece extends SharedBytes = Buffer> implements Flusha
   }
 }
 
-/**
- * Joins small writes, such as frames, in a pooled buffer that is written at the end of the turn or when full. While a
- * write is in progress, further ones wait.
- */
+/** Joins small writes in a pooled buffer, written at the end of the turn or when full. */
 export class PooledWriter implements Flushable {
   isWaiting = false;
   /** Number of flushes: bytes reserved at the same count are still in the buffer. */
@@ -260,7 +251,6 @@ export class PooledWriter implements Flushable {
 }
 
 const UNKNOWN = -1;
-
 let currentMs = UNKNOWN;
 
 const clockReset: Flushable = {

@@ -6,7 +6,6 @@ import { TLSSocket } from "node:tls";
 export type ByteSocket = Duplex & {
   /** Ends the writing side and destroys the socket once everything written was sent. */
   destroySoon(): void;
-  /** Closes with a reset. */
   resetAndDestroy(): unknown;
 };
 
@@ -49,10 +48,7 @@ export class Linger {
   }
 }
 
-/**
- * Closes a connection so that the peer sees an error rather than an end: a TCP reset, or TLS without close_notify (RFC
- * 8446, 6.1). Unsent data is lost.
- */
+/** Closes so that the peer sees an error: a TCP reset, or TLS without close_notify (RFC 8446, 6.1). */
 export function cutConnection(socket: ByteSocket): void {
   if (socket.destroyed) return;
   // A reset is refused while the end is being sent, and the descriptor would stay open.
@@ -61,10 +57,7 @@ export function cutConnection(socket: ByteSocket): void {
   else socket.resetAndDestroy();
 }
 
-/**
- * Sends the last bytes and ends the sending side. Input is discarded, since a reset would discard the response; a peer
- * that does not close in time is cut off.
- */
+/** Sends the last bytes and ends; discards input. A peer that does not close in time is cut off. */
 export function endAndLinger(socket: Socket, last: Uint8Array): void {
   const timer = setTimeout(() => socket.destroy(), LINGER_MS);
   socket.once("close", () => clearTimeout(timer));
@@ -76,9 +69,7 @@ export function endAndLinger(socket: Socket, last: Uint8Array): void {
 const PEER_CLOSED = new Set(["EPIPE", "ECONNRESET", "ECONNABORTED"]);
 
 type Write = Socket["_write"];
-
 type Push = Socket["push"];
-
 type WriteCallback = (error?: Error | null) => void;
 
 /**

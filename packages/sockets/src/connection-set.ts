@@ -69,10 +69,7 @@ class Link<T> implements QueueEntry {
   }
 }
 
-/**
- * A FIFO queue whose entries may leave early. Unlike a `Set` it keeps no reference to removed entries (see {@link
- * ConnectionSet}).
- */
+/** A FIFO queue whose entries may leave early. It keeps no reference to removed entries. */
 export class Queue<T> {
   #first: Link<T> | undefined;
   #last: Link<T> | undefined;

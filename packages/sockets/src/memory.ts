@@ -36,9 +36,7 @@ const BLOCK_BYTES = 65_536;
 
 /** Larger ones are allocated separately. */
 export const MAX_SHARED_SLICE_BYTES = 16_384;
-
 let block = Buffer.alloc(0);
-
 let usedBytes = 0;
 
 /** Memory for one write, never reused. */

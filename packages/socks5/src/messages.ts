@@ -38,10 +38,7 @@ export function replyText(code: number): string {
   return REPLY_TEXTS[code] ?? "unassigned";
 }
 
-/**
- * Destination or source: an address by its octets (4 or 16), or a name by its bytes as Latin-1 text, unchecked,
- * possibly with NULs and line ends.
- */
+/** Destination or source: an address by its octets (4 or 16), or an unchecked name in Latin-1. */
 export type Socks5Host =
   | { readonly kind: "ipv4" | "ipv6"; readonly octets: Uint8Array }
   | { readonly kind: "name"; readonly name: string };

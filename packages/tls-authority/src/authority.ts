@@ -30,14 +30,11 @@ const dayMs = 86_400_000;
 
 /** For clients with a slow clock. */
 const clockSkewMs = dayMs;
-
 const defaultCaDays = 1826;
-
 const maxCaDays = 3653;
 
 /** The CA/Browser Forum's limit for public leaves since March 2026 is 200 days; some clients apply it to all. */
 const maxLeafDays = 199;
-
 const serverAuth = "1.3.6.1.5.5.7.3.1";
 
 /** A CA as two PEM texts: certificate (optionally followed by its issuers) and unencrypted private key. */
@@ -60,10 +57,7 @@ export interface LeafNames {
   ip?: readonly string[];
 }
 
-/**
- * `notBefore` defaults to a day ago; `validDays` is 1 to 199, the default. A leaf for a `client` authenticates
- * clients and has a key of its own.
- */
+/** `notBefore`: a day ago by default; `validDays`: 1 to 199. A `client` leaf has a key of its own. */
 export interface LeafOptions {
   purpose?: "server" | "client";
   notBefore?: Date;

@@ -29,7 +29,6 @@ type SubjectName = { kind: "dns"; text: string } | { kind: "ip"; text: string; o
 
 /** 253 characters is the longest name DNS can carry in text form (RFC 1035 section 3.1). */
 const maxDnsNameLength = 253;
-
 const dnsName = /^(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*$/;
 
 /**
@@ -120,7 +119,6 @@ const oid = {
 /** X.520's upper bound on a common name (RFC 5280 appendix A.1, ub-common-name). */
 export const maxCommonNameLength = 64;
 
-/** A signing key and its certificate algorithm. */
 export interface Signer {
   key: KeyObject;
   digest: "sha256" | "sha384";
@@ -155,7 +153,6 @@ export function signerFor(key: KeyObject): Signer | string {
   return `The CA key is of the kind "${found}"; EC P-256, EC P-384 and RSA are supported.`;
 }
 
-/** A public key of a certificate, with its identifier. */
 export interface SubjectKey {
   /** SubjectPublicKeyInfo, DER. */
   spki: Buffer;
@@ -190,18 +187,13 @@ function extension(type: Buffer, value: Buffer, critical: boolean): Buffer {
 }
 
 const critical = true;
-
 const caConstraints = extension(oid.basicConstraints, der.sequence(der.booleanTrue), critical);
-
 const leafConstraints = extension(oid.basicConstraints, der.sequence(), critical);
 
 // keyCertSign is bit 5, cRLSign bit 6; digitalSignature is bit 0 (RFC 5280 section 4.2.1.3).
 const caUsage = extension(oid.keyUsage, der.bitString(Uint8Array.of(0b0000_0110), 1), critical);
-
 const leafUsage = extension(oid.keyUsage, der.bitString(Uint8Array.of(0b1000_0000), 7), critical);
-
 const serverUsage = extension(oid.extendedKeyUsage, der.sequence(oid.serverAuth), !critical);
-
 const clientUsage = extension(oid.extendedKeyUsage, der.sequence(oid.clientAuth), !critical);
 
 const subjectKeyIdentifier = (identifier: Buffer): Buffer =>

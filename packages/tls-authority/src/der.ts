@@ -64,7 +64,6 @@ export function objectIdentifier(dotted: string): Buffer {
   return tlv(Tag.objectIdentifier, Uint8Array.from(octets));
 }
 
-/** OCTET STRING. */
 export const octetString = (bytes: Uint8Array): Buffer => tlv(Tag.octetString, bytes);
 
 /** BIT STRING whose last octet has `unusedBits` padding bits. */

@@ -126,12 +126,10 @@ export type Inflated =
 
 /** What a sender leaves out at the end of each message, RFC 7692, 7.2.1. */
 const TAIL = Buffer.from([0, 0, 0xff, 0xff]);
-
 const WINDOW_BYTES = 32_768;
 
 /** zlib's own default makes many small messages costly. */
 const CHUNK_BYTES = 4096;
-
 const LARGE_CHUNK_BYTES = 65_536;
 
 /**
@@ -158,7 +156,6 @@ export class MessageInflater {
     this.#isLost = this.#takesOver;
   }
 
-  /** Decompresses the joined payload of a message. */
   inflate(payload: Buffer): Inflated {
     if (this.#isLost) return { kind: "invalid", message: "An earlier message could not be decompressed" };
     try {

@@ -61,7 +61,6 @@ export interface WireFrame {
   readonly mask: number | undefined;
   /** Unmasked, as far as it was kept; it may share memory with what was read. */
   readonly payload: Buffer;
-  /** Length of the whole payload. */
   readonly payloadBytes: number;
   /** Length of head and payload. */
   readonly wireBytes: number;
@@ -94,7 +93,6 @@ export interface FrameReaderOptions {
 }
 
 const HEAD_BYTES = 2;
-
 const EMPTY = Buffer.alloc(0);
 
 /**
@@ -125,10 +123,7 @@ export class FrameReader {
     return this.#headBytes === 0;
   }
 
-  /**
-   * Reads on from an index until a frame is complete or all bytes are used; gives the index behind. With a violation
-   * nothing more is read.
-   */
+  /** Reads until a frame is complete or the bytes are used; returns the index behind. */
   read(chunk: Buffer, from: number): number {
     this.frame = undefined;
     if (this.violation !== undefined) return from;

@@ -66,10 +66,7 @@ export interface ReadMessage {
 
 /** A frame with what it means in its place. */
 export interface ReadFrame {
-  /**
-   * Readable bytes of this frame. Those of a compressed message are all with its last frame: its fragments cannot be
-   * decompressed alone.
-   */
+  /** Readable bytes of this frame; those of a compressed message are all with its last frame. */
   readonly payload: Buffer;
   /** Bytes of the whole readable payload, of which `payload` may be a part. */
   readonly sizeBytes: number;
@@ -84,7 +81,6 @@ export interface ReadFrame {
 export interface MessageReaderOptions {
   /** For a direction with permessage-deflate. */
   readonly inflater: MessageInflater | undefined;
-  /** Bytes of one message that are kept. */
   readonly keptBytes: number;
 }
 

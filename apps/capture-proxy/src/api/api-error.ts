@@ -25,7 +25,6 @@ export class ApiError extends Error {
     this.headers = options.headers ?? {};
   }
 
-  /** The HTTP status of the code. */
   get status(): number {
     return ERRORS[this.code].status;
   }

@@ -20,7 +20,6 @@ export function errorResponse(error: unknown): ErrorResponse {
   return known ?? { ...refusalResponse("INTERNAL"), isInternal: true };
 }
 
-/** The response for a code, without an error object. */
 export function refusalResponse(
   code: ErrorCode,
   message: string = ERRORS[code].message,

@@ -29,7 +29,6 @@ export interface ApiRequest {
 }
 
 export const DEFAULT_URL = "http://127.0.0.1:3001";
-
 const DEFAULT_TIMEOUT_S = 30;
 
 /** Reads `--api-url` and `--timeout` or their variables. Throws {@link CommandFailure} when they cannot be used. */

@@ -270,7 +270,6 @@ export function trustGuides(path: string): TrustGuide[] {
   ];
 }
 
-/** The files of the CA in its directory. */
 export function authorityPaths(directory: string): {
   readonly certificate: string;
   readonly key: string;

@@ -19,7 +19,6 @@ import {
 import { visibleText, writeJson } from "./terminal.ts";
 import { openUpload, saveResponse } from "./transfer.ts";
 
-/** One operation as a command. */
 interface OperationCommand {
   readonly operation: Operation;
   readonly shape: CommandShape;

@@ -197,24 +197,16 @@ function pemText(certificates: readonly string[]): string {
 }
 
 const DATA = "1.2.840.113549.1.7.1";
-
 const CERTIFICATE_BAG = "1.2.840.113549.1.12.10.1.3";
-
 const X509_CERTIFICATE = "1.2.840.113549.1.9.22.1";
-
 const FRIENDLY_NAME = "1.2.840.113549.1.9.20";
 
 /** Java trusts a certificate without a key only if it has this attribute. */
 const TRUSTED_KEY_USAGE = "2.16.840.1.113894.746875.1.1";
-
 const ANY_EXTENDED_KEY_USAGE = "2.5.29.37.0";
-
 const sequence = (...content: readonly Uint8Array[]): Buffer => der(0x30, ...content);
-
 const set = (...content: readonly Uint8Array[]): Buffer => der(0x31, ...content);
-
 const octets = (...content: readonly Uint8Array[]): Buffer => der(0x04, ...content);
-
 const explicit = (...content: readonly Uint8Array[]): Buffer => der(0xa0, ...content);
 
 /**

@@ -51,7 +51,6 @@ const NOUNS: Readonly<Record<string, readonly string[]>> = {
 };
 
 const FILTER_FLAGS = { q: "-q, --query <query>", method: "-m, --method <method>", status_code: "-s, --status <codes>" };
-
 const GRPC_FLAGS = { status_code: "-s, --status <code>", limit: "-l, --limit <count>" };
 
 /** State that the responses of mirror, log and auto-save contain besides settings; changes ignore it. */

@@ -449,7 +449,6 @@ function checkNode(): Finding {
 }
 
 const LITTLE_SPACE = 1_073_741_824;
-
 const NO_SPACE = 104_857_600;
 
 /** Whether the data directory can be written, is private and has room. */
@@ -510,7 +509,6 @@ function writeProblem(directory: string): string | undefined {
 }
 
 const LAST_BUILD_YEAR = 2025;
-
 const FUTURE_MS = 5 * 60_000;
 
 /** A clock set back makes certificates invalid and puts entries out of order. */

@@ -6,7 +6,6 @@ import type { InputProperty } from "./schema-options.ts";
 
 /** The names of an entry, for the help of commands. */
 export const ENTRY_NAMES = "Id, number in the # column (107 or #107), `last`, or the beginning or end of an id";
-
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 /** A part of an id that is worth looking for; digits alone are a number. */
 const PART = /^(?=.*[a-f-])[0-9a-f-]{4,35}$/i;

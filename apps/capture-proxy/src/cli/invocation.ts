@@ -39,10 +39,7 @@ export const FAIL_ON_EXITS = `
 Exit codes: 0 done, 1 failed, 2 wrong usage, 5 condition of --fail-on met.
 `;
 
-/**
- * Where the log goes: to a standard stream and to its file, or to standard error and nowhere else, for what speaks with a
- * program on standard output.
- */
+/** The log goes to a standard stream and its file, or to standard error alone. */
 export type LogTarget = "stdout" | "stderr" | "stderr-only";
 
 /** How the log is written. */

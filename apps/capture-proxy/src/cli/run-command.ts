@@ -269,7 +269,6 @@ function locationText(capture: Capture, options: RunOptions): string {
 
 /** The service forgets a run that is silent for 15 minutes. */
 const RENEW_MS = 60_000;
-
 const CONNECT_MS = 3000;
 
 /** A proxy to send a program's traffic through, and the session that holds what it captures. */
@@ -417,7 +416,6 @@ async function ownCapture(invocation: Invocation, options: RunOptions, flags: Fl
 
 /** Connections that a program left open may never end. */
 const SETTLE_MS = 3000;
-
 const POLL_MS = 20;
 
 /** Waits until nothing is open in a proxy for one run alone, and nothing waits to be written. */

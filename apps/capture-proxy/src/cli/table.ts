@@ -3,7 +3,6 @@ import { fitted, padded, type Terminal, textWidth, visibleText } from "./termina
 
 type Style = Parameters<Terminal["style"]>[0];
 
-/** A column of a table over rows of one type. */
 export interface Column<Row> {
   readonly title: string;
   /** The cell; it may hold anything, control characters become visible. */

@@ -102,9 +102,7 @@ const WIDE: readonly (readonly [number, number])[] = [
 ];
 
 const ASCII = /^[\x20-\x7e]*$/;
-
 const EMOJI = /\p{Emoji_Presentation}|\p{Emoji}\ufe0f|\p{Regional_Indicator}/u;
-
 const NO_WIDTH = /^[\p{Mn}\p{Me}\p{Cf}\p{Cc}]+$/u;
 
 let segmenter: Intl.Segmenter | undefined;

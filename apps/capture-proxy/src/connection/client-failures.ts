@@ -26,10 +26,7 @@ export function blocked(host: string, verdict: Refusal): Failure {
   return { stage: "policy", side: "internal", code: "BLOCKED", message };
 }
 
-/**
- * Attributes an idle timeout to the side that caused it.
- * @param waitsFor  the client did not read the response, did not send its body, or the origin was silent
- */
+/** Attributes an idle timeout to a side; `waitsFor` is what was missing. */
 export function stalled(host: string, waitsFor: "response-read" | "body" | "origin", idleTimeoutMs: number): Failure {
   switch (waitsFor) {
     case "response-read": {

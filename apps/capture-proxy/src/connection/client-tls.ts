@@ -142,10 +142,7 @@ export class LeafContexts {
     return this.#entries.size;
   }
 
-  /**
-   * The context for a host name or address. Use it at once: a later call may close it, which affects only new
-   * sessions.
-   */
+  /** The context for a host name or address. Use it at once: a later call may close it. */
   get(name: string): SecureContext {
     const authority = this.#authority();
     const acceptsOldClients = this.#acceptsOldClients();

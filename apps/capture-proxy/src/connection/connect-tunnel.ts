@@ -22,10 +22,7 @@ import { type ConnectHead, type ConnectionHandle, type TunnelClient, TunnelExcha
 /** A client silent for this long may be waiting for a server-first protocol such as SMTP or SSH. */
 const SILENCE_MS = 500;
 
-/**
- * A client silent for this long gets an error if the server cannot speak first; before that, it may be distant or
- * busy.
- */
+/** A client silent for this long gets an error if the server cannot speak first. */
 const PATIENCE_MS = 2000;
 
 /**

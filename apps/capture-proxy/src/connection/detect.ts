@@ -171,7 +171,6 @@ export type Detected =
 
 /** Maximum length of a method token that is considered HTTP. */
 const MAX_METHOD_BYTES = 32;
-
 const TAB = 0x09;
 const LF = 0x0a;
 const CR = 0x0d;

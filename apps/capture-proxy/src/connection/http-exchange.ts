@@ -210,10 +210,7 @@ const FORWARDING: ExchangeState = { step: "forwarding" };
 const RESPONDING: ExchangeState = { step: "responding" };
 const COMPLETED: ExchangeState = { step: "completed" };
 
-/**
- * A response made by the proxy is delayed until a request body of up to this size has arrived, so that the connection
- * can be reused.
- */
+/** A response of the proxy waits for a request body of this size, to keep the connection reusable. */
 const DRAINED_BODY_BYTES = 1_048_576;
 
 const VERSIONS: Readonly<Record<ResponseHead["version"], HttpVersion>> = {

@@ -35,9 +35,7 @@ export const MAX_CONCURRENT_STREAMS = 128;
 const COUNTED_FIELDS = 100;
 /** Between the first GOAWAY and the final one, for requests in flight. */
 const DRAIN_WARNING_MS = 1000;
-
 const WEBSOCKET_KEY_BYTES = 16;
-
 const TOO_MANY_RESETS = new Error("Too many streams ended before their responses");
 
 /** A client that closed its sending side counts as gone after this time without progress. */

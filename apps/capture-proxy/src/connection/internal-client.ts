@@ -33,10 +33,7 @@ interface WrittenHead {
   readonly framing: Framing;
 }
 
-/**
- * Serializes a request head.
- * @throws Http1Error for a part that would break the syntax
- */
+/** Serializes a request head. Throws Http1Error for a part that would break the syntax. */
 function writtenHead({ method, path, host, port, scheme, fields, body }: OutgoingRequest): WrittenHead {
   const framing = framingOf(method, body, hasField(fields, "transfer-encoding"));
   const framed = fields.slice();
@@ -275,10 +272,7 @@ const STOPPED: Failure = {
   message: "The proxy was stopped before the exchange was complete",
 };
 
-/**
- * Idle time of a connection. Short: an origin that closes at the wrong moment would fail a request that must not be
- * resent.
- */
+/** Idle time of a connection. Short: a close at the wrong moment fails requests that must not be resent. */
 const IDLE_MS = 1000;
 const MAX_IDLE = 128;
 

@@ -30,10 +30,7 @@ export class HeldBody {
     return this.#waiting.length > 0;
   }
 
-  /**
-   * Resolves when the body is complete, exceeds `limitBytes`, or will not arrive. `onWanted` is called when more of it
-   * must be read.
-   */
+  /** Resolves when the body is complete, exceeds `limitBytes`, or fails. `onWanted`: read more of it. */
   content(limitBytes: number, isFinished: boolean, onWanted: () => void): Promise<Content> {
     if (isFinished) return Promise.resolve(GONE);
     if (this.#sizeBytes > limitBytes) return Promise.resolve(TOO_LARGE);
@@ -45,10 +42,7 @@ export class HeldBody {
     });
   }
 
-  /**
-   * Buffers a piece. False: no promise is pending, so reading may pause. A body over the limit resolves the pending
-   * promise as too large.
-   */
+  /** Buffers a piece. False: reading may pause. A body over the limit resolves the promise as too large. */
   add(piece: Buffer): boolean {
     this.#pieces.push(piece);
     this.#sizeBytes += piece.length;
@@ -67,10 +61,7 @@ export class HeldBody {
     this.#settle(GONE);
   }
 
-  /**
-   * Replaces the body.
-   * @throws TypeError while more of the original body is still expected
-   */
+  /** Replaces the body. Throws TypeError while more of the original body is expected. */
   replace(bytes: Buffer): void {
     if (!this.#isComplete) throw new TypeError("A body can be replaced only after it was awaited");
     this.#pieces = bytes.length === 0 ? [] : [bytes];
@@ -175,10 +166,7 @@ abstract class MessageSender {
   protected abstract moved(): void;
 }
 
-/**
- * Bodies up to this size are kept until the response begins, so that they can be resent if the origin reports the
- * request as unprocessed.
- */
+/** Bodies up to this size are kept until the response begins, to be resent if unprocessed. */
 const REPEATED_BODY_BYTES = 65_536;
 
 interface RequestOwner {
@@ -187,10 +175,7 @@ interface RequestOwner {
   onRequestMoved(): void;
 }
 
-/**
- * Sends one request to the origin: buffers its body until there is a connection and rules have decided, then writes it
- * through the bandwidth limiter.
- */
+/** Sends one request to the origin: buffers its body until it may be written. */
 export class RequestSender extends MessageSender {
   #origin: Origin | undefined;
   #hasEnded = false;
@@ -339,10 +324,7 @@ export class ResponseSender extends MessageSender {
     return this.#method !== "HEAD" && status !== 204 && status !== 304;
   }
 
-  /**
-   * Writes the head and the buffered body.
-   * @throws Http1Error for a field that cannot be written
-   */
+  /** Writes the head and the buffered body. Throws Http1Error for an unwritable field. */
   start(response: ResponseMessage): void {
     this.#hidesBody = !this.showsBody(response.status);
     const shown = this.framing.kind === "none" ? lengthFraming(0) : this.framing;

@@ -76,10 +76,7 @@ interface Outlet {
   hasRoom(): boolean;
 }
 
-/**
- * Relays bytes in both directions, unchanged except by a tap, with backpressure and bandwidth limits; half-closes are
- * propagated.
- */
+/** Relays bytes both ways, changed only by a tap, with backpressure, limits and half-closes. */
 export function relay(options: RelayOptions): { readonly abort: (failure: Failure) => void } {
   const tunnel = new Relay(options);
   return { abort: (failure) => tunnel.end(failure) };

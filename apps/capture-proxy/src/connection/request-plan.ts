@@ -34,10 +34,7 @@ interface RequestTarget {
   readonly authority: string;
 }
 
-/**
- * Parses an absolute-form target (RFC 9112, 3.2.2), or returns a sentence with the error. OPTIONS without a path
- * addresses the whole server (3.2.4).
- */
+/** Parses an absolute-form target (RFC 9112, 3.2.2), or returns a sentence with the error. */
 export function parseAbsoluteTarget(target: string, method: string): RequestTarget | string {
   const schemeEnd = target.indexOf("://");
   const scheme = target.slice(0, Math.max(0, schemeEnd)).toLowerCase();
@@ -74,10 +71,7 @@ interface ShownTarget extends Pick<RequestTarget, "host" | "port" | "path"> {
   readonly scheme: Scheme;
 }
 
-/**
- * The URL parts of a target that cannot be served; undefined if it has no valid host. An unsupported scheme is shown
- * as `tcp`, a missing or invalid port as 0.
- */
+/** The URL parts of a target that cannot be served; undefined without a valid host. */
 export function shownTarget(target: string): ShownTarget | undefined {
   const [, written = "", authority = "", rest = ""] = TARGET.exec(target) ?? [];
   const [, name = "", port = ""] = AUTHORITY.exec(authority.slice(authority.lastIndexOf("@") + 1)) ?? [];
@@ -326,10 +320,7 @@ function isWebSocketRequest(head: PlannedHead): boolean {
   return head.upgrade === "websocket" && hasField(head.fields, "sec-websocket-key");
 }
 
-/**
- * The plan for a request changed by rules. A new scheme, host or port changes the destination, and Host follows, also
- * in the record, unless a rule set Host.
- */
+/** The plan for a request changed by rules: Host follows a new destination unless a rule set it. */
 export function replanned(plan: ForwardPlan, original: Readonly<RequestMessage>, request: RequestMessage): ForwardPlan {
   const isHostSet = fieldValue(original.fields, "host") !== fieldValue(request.fields, "host");
   const isMoved =

@@ -15,7 +15,6 @@ export interface ConnectionHandle {
   abort(failure: Failure): void;
 }
 
-/** The head of a CONNECT request. */
 export interface ConnectHead {
   /** `host:port` as written. */
   readonly target: string;
@@ -40,7 +39,6 @@ export type OpenTunnel = (
 ) => ConnectionHandle | undefined;
 
 const FAILURE_TEXT_BYTES = 65_536;
-
 const UNREAD: Content = { kind: "gone" };
 
 /**

@@ -64,10 +64,7 @@ export class UpstreamConnections implements SessionEvents {
   /** Destinations that were offered HTTP/2 and chose HTTP/1.1. */
   readonly #http1Destinations: Destination[] = [];
 
-  /**
-   * @param clientAddress  `address:port`; undefined for Weir's own requests
-   * @param onGoaway  an origin accepts no new requests on its connection
-   */
+  /** `clientAddress`: undefined for Weir's own requests. `onGoaway`: an origin ends its connection. */
   constructor(services: ProxyServices, clientAddress: string | undefined, onGoaway: (origin: Destination) => void) {
     this.#services = services;
     this.#clientAddress = clientAddress;

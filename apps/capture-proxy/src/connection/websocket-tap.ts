@@ -404,10 +404,7 @@ const MAX_INFLATED_BYTES = 16_777_216;
 /** How long peers have to reply to our close frame. */
 const GOODBYE_MS = 2000;
 
-/**
- * The tap of an exchange that became a WebSocket connection; undefined if it did not, or if no slice handles its
- * messages.
- */
+/** The tap of an exchange that became a WebSocket connection; undefined if no slice handles its messages. */
 export function websocketTap(services: ProxyServices, exchange: Exchange): OpenTap | undefined {
   const { request, response } = exchange;
   if (response === undefined || (request.scheme !== "ws" && request.scheme !== "wss")) return undefined;

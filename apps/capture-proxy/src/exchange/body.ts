@@ -1,8 +1,6 @@
 /** Pieces of at least this size are kept by reference: the rest of the memory they pin is comparatively small. */
 const LARGE_PIECE_BYTES = 8192;
-
 const FIRST_MEMORY_BYTES = 4096;
-
 const MAX_MEMORY_BYTES = 65_536;
 
 /**
@@ -61,7 +59,6 @@ export class KeptPieces {
   }
 }
 
-/** How a body was stored. */
 export type BodyState = "none" | "complete" | "truncated" | "not_stored";
 
 /** A body written to the store piece by piece, because it is too large for memory. */
@@ -90,10 +87,7 @@ export interface BodyWatcher {
   piece(bytes: Buffer): void;
   /** Called once: the body is complete, or its exchange ended early. */
   end(): void;
-  /**
-   * A rule replaced the body before any of it was forwarded: further pieces belong to the new body. Without this
-   * method, watching ends here.
-   */
+  /** A rule replaced the body before it was forwarded. Without this method, watching ends here. */
   replaced?(): void;
   /** One of the methods above threw this error. */
   failed?(error: unknown): void;
@@ -109,7 +103,6 @@ export const INLINE_BODY_BYTES = 262_144;
 export class BodyCapture {
   /** All bytes, stored or not. */
   sizeBytes = 0;
-  /** Bytes that are or will be stored. */
   storedBytes = 0;
   readonly #limitBytes: number;
   readonly #spool: BodySpool | undefined;

@@ -98,7 +98,6 @@ export function newMoments(): Moments {
   };
 }
 
-/** The effect of one rule on an exchange. */
 export interface TraceStep {
   readonly kind: RuleKind;
   readonly ruleId: string;

@@ -53,10 +53,7 @@ export interface MessageHandler {
 
 /** Control of an open connection by a slice. */
 export interface MessageControl {
-  /**
-   * Queues a message until no other one is in progress in that direction. False: the connection is closed or
-   * unreadable.
-   */
+  /** Queues a message until that direction is between messages. False: closed or unreadable. */
   inject(direction: MessageDirection, opcode: number, payload: Buffer): boolean;
   /** Sends close frames to both sides and discards further input. False: already closed. */
   close(code: number, reason: string): boolean;

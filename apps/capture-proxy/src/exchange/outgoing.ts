@@ -11,10 +11,7 @@ export interface OutgoingRequest {
   readonly method: string;
   /** Path and query as sent, at least `/`; `*` for OPTIONS. */
   readonly path: string;
-  /**
-   * In order, one character per byte. A missing Host is added. Framing fields are ignored, except that
-   * `Transfer-Encoding` requests a chunked body.
-   */
+  /** In order, one character per byte. A missing Host is added; only chunked framing is respected. */
   readonly fields: RawFields;
   /** Content-coded according to the fields; undefined: no body. */
   readonly body: Uint8Array | undefined;
@@ -71,7 +68,6 @@ export interface ProbeRequest {
   readonly signal: AbortSignal;
 }
 
-/** One step of the route and its outcome. */
 export interface ProbeStep {
   readonly name: string;
   readonly ok: boolean;

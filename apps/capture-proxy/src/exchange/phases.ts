@@ -45,10 +45,7 @@ export interface Interceptor {
   onMessages?(exchange: ExchangeView, control: MessageControl): MessageHandler | undefined;
 }
 
-/**
- * Hooks that observe exchanges. Observers cannot delay, change or fail an exchange; they must not throw and must not
- * await.
- */
+/** Hooks that observe exchanges. They cannot delay, change or fail one; they must not throw or await. */
 export interface Observer {
   readonly name: SliceName;
   /** The request head was read. */

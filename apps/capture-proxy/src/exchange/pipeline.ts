@@ -4,7 +4,6 @@ import { CONTINUE, type Interceptor, type Observer, type Target, type Verdict } 
 
 /** Reports an exception of a slice: its name, the phase and the error. */
 export type SliceFault = (slice: string, phase: string, error: unknown) => void;
-
 type Phase<T> = { readonly name: string; readonly run: (subject: T) => Verdict | Promise<Verdict> };
 
 /**

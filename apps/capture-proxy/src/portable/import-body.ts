@@ -13,7 +13,6 @@ export interface GivenImport {
   readonly dryRun: boolean;
 }
 
-/** The query of an import. */
 interface ImportQuery {
   readonly mode?: ImportMode;
   readonly dry_run?: string;

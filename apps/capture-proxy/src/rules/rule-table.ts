@@ -71,10 +71,7 @@ export class RuleTable<R extends StoredRule> {
     return rules.delete(id);
   }
 
-  /**
-   * Replaces the table's content, in the given order. The copy in memory stays as it is, since the surrounding
-   * transaction may roll back: see {@link reload}.
-   */
+  /** Replaces the table's content. The copy in memory stays, for rollbacks: see {@link reload}. */
   replaceAll(rules: readonly R[]): void {
     this.#database.transaction(() => {
       this.#sql.clear.run();

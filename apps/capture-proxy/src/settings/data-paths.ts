@@ -5,7 +5,6 @@ import { StartupError } from "./settings.ts";
 
 /** What a user may keep elsewhere than in the data directory. */
 export interface DataPaths {
-  /** The log. */
   readonly logFile: string;
   /** The database of the captured traffic; its bodies lie beside it. */
   readonly trafficFile: string;

@@ -56,7 +56,6 @@ export function nested(flat: FlatSettings): Record<string, unknown> {
   return result;
 }
 
-/** The value of a field in nested settings. */
 export function valueAt(settings: unknown, field: SettingField): unknown {
   let value = settings;
   for (const part of field.path) {
@@ -101,7 +100,6 @@ function leaf(path: readonly string[], schema: TSchema, facts: SchemaFacts): Set
 }
 
 const TRUE = new Set(["true", "1", "yes", "on"]);
-
 const FALSE = new Set(["false", "0", "no", "off"]);
 
 /** What an input says about fields, or why it says nothing usable. */

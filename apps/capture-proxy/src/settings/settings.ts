@@ -16,10 +16,7 @@ export interface SettingsStore {
   readonly configured: Settings;
   /** Checks everything, persists atomically, then publishes. Throws ApiError and changes nothing when one field is invalid or cannot be persisted. */
   patch(change: ConfigPatch): void;
-  /**
-   * The names of the settings that a change gives another value, dotted. Throws what `patch` would throw for a change that
-   * is not valid, and changes nothing.
-   */
+  /** The dotted names of the settings that a change alters. Throws what `patch` would throw. */
   check(change: ConfigPatch): readonly string[];
   /**
    * Why the files of the mirror, or snapshots, must not be written to a directory, as the rest of a sentence about it: Weir

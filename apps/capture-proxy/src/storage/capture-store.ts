@@ -102,10 +102,7 @@ export interface DocumentExport {
   readonly chunks: AsyncIterable<Uint8Array>;
 }
 
-/**
- * The captured traffic. `record` never blocks: a writer thread commits batches within 250 ms. Reads run on reader
- * threads.
- */
+/** The captured traffic. `record` never blocks; a writer thread commits within 250 ms. */
 export interface CaptureStore {
   readonly spool: BodySpool;
   readonly streams: StreamStore;
@@ -124,10 +121,7 @@ export interface CaptureStore {
   /** Session of new entries. */
   readonly activeSessionId: string;
   sessionIdOf(exchange: ExchangeView): string;
-  /**
-   * Creates a session for exchanges whose clients carry its number; the active session stays. `maxRequests` applies to
-   * it until it is closed.
-   */
+  /** Creates a session for clients that carry its number. `maxRequests` applies until it is closed. */
   openSession(name: string | null): Promise<{ readonly session: CaptureSession; readonly number: number }>;
   closeSession(number: number): Promise<void>;
   listSessions(): Promise<CaptureSession[]>;

@@ -173,10 +173,7 @@ interface Migration {
   readonly sql: string;
 }
 
-/**
- * Applies new migrations in order, each in one transaction with its version number. Rejects a newer database before any
- * write.
- */
+/** Applies new migrations in order, each in a transaction. Rejects a newer database before any write. */
 function migrate(database: Database, folder: URL, readOnly: boolean): void {
   const migrations = readMigrations(folder);
   const known = migrations.length;

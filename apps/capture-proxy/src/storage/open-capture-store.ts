@@ -493,10 +493,7 @@ interface PieceSource {
   close(): Promise<void>;
 }
 
-/**
- * Iterates the pieces of a document on demand, for one consumer. Closes the source when the consumer stops or the
- * signal aborts, even before the first read.
- */
+/** Iterates the pieces of a document on demand; closes the source at the end or on abort. */
 function exportChunks(source: PieceSource, signal: AbortSignal): AsyncIterableIterator<Uint8Array, undefined> {
   let closing: Promise<void> | undefined;
   const close = async (): Promise<void> => {

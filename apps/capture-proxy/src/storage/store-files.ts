@@ -70,10 +70,7 @@ export class ForeignFileError extends Error {
 /** Header of SQLite files (database file format, 1.3.1). */
 const MAGIC = Buffer.from("SQLite format 3\0", "latin1");
 
-/**
- * Throws {@link ForeignFileError} for a file with other content than captured traffic. Missing, empty and corrupt
- * database files are accepted.
- */
+/** Throws {@link ForeignFileError} for other files. Missing, empty and corrupt databases are accepted. */
 export function rejectForeignFile(path: string): void {
   const start = startOf(path);
   if (start.length === 0) return;

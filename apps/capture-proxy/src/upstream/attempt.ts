@@ -28,7 +28,6 @@ import { clientCertificateResponse, type UpstreamTrust } from "./trust.ts";
 
 /** Cache time of a lookup: long enough for a page that opens many connections, too short to be noticed. */
 const KEPT_MS = 2000;
-
 const MAX_NAMES = 1000;
 
 /** Name lookup for `net.connect` that shares concurrent and recent lookups. Failures are not cached. */
@@ -102,7 +101,6 @@ interface TlsSide extends HostPort {
 
 /** Shared by the process, like the system's resolver. */
 const names = new NameCache();
-
 const SOCKET_OPTIONS = { noDelay: true, autoSelectFamily: true, lookup: names.lookup } as const;
 
 function openTcp({ host, port }: HostPort): Socket {
@@ -169,7 +167,6 @@ abstract class Attempt {
     return hostPortText(this.request.destination.host, this.request.destination.port);
   }
 
-  /** The failure for a timeout. */
   protected abstract late(timeoutMs: number): Failure;
   /** Removes the attempt's listeners from its sockets. */
   protected abstract detach(): void;

@@ -71,7 +71,6 @@ export function tlsFailure(error: NodeError, serverName: string, clientCertifica
   return failure("tls", "UPSTREAM_TLS", message, error);
 }
 
-/** A failure of an established connection. */
 export function brokenConnection(
   error: NodeError,
   hostPort: string,

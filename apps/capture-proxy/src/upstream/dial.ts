@@ -17,10 +17,7 @@ export interface DialerParts {
   readonly timeoutMs: () => number;
 }
 
-/**
- * Opens connections to origins, directly or through the upstream proxy: resolves, connects, verifies the certificate,
- * and refuses to connect to itself.
- */
+/** Opens connections to origins, directly or through the upstream proxy, never to itself. */
 export class Dialer {
   readonly #parts: DialerParts;
   readonly #loops: LoopDetector;

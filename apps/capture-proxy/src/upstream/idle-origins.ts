@@ -31,10 +31,7 @@ const MAX_AGENT_LENGTH = 1024;
 const STATELESS_CREDENTIALS = /^(?:basic|bearer|digest) /i;
 const KEEP_ALIVE_SECONDS = /(?:^|[,;\s])timeout=(\d{1,9})(?:$|[,;\s])/i;
 
-/**
- * Whether a request leaves no state in its connection: no bytes that could be parsed as another request, and no
- * credentials that could apply to a later one.
- */
+/** Whether a request leaves no state in its connection: no second request, no credentials. */
 function isTraceless({ method, fields, hasBody, upgrade }: SharedRequest): boolean {
   if ((method !== "GET" && method !== "HEAD") || hasBody || upgrade !== undefined) return false;
   return fieldValues(fields, "authorization").every((credentials) => STATELESS_CREDENTIALS.test(credentials));
@@ -177,10 +174,7 @@ export class IdleOrigins<Origin extends Resting> {
     return this.#age;
   }
 
-  /**
-   * The connection's client disconnected: keeps or destroys the connection.
-   * @param machine  the client's machine
-   */
+  /** The client disconnected: keeps or destroys the connection. `machine` is the client's. */
   keep(origin: Origin, machine: string): void {
     const { history } = origin;
     const agent = history?.age === this.#age ? history.agent : undefined;
@@ -195,10 +189,7 @@ export class IdleOrigins<Origin extends Resting> {
     this.#parts.gauges.upstreamConnections += 1;
   }
 
-  /**
-   * Removes and returns a connection that this client's request may use.
-   * @param isWanted  whether the caller can use it
-   */
+  /** Removes and returns a connection that this client's request may use and `isWanted` accepts. */
   take(
     destination: Destination,
     machine: string,

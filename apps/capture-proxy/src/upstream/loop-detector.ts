@@ -83,7 +83,6 @@ export const LOOP: Failure = {
     "Connections to the SOCKS5 upstream proxy come back to this proxy through other proxies; they would loop forever",
 };
 
-/** A connection counted by the detector. */
 export interface CountedDial {
   /** Use it instead of the given result. */
   readonly result: DialResult;

@@ -362,10 +362,7 @@ function absoluteTarget({ host, port }: Destination, path: string): string {
   return `http://${authority}${path === "*" ? "" : path}`;
 }
 
-/**
- * Adds fields for the next proxy. The client's proxy credentials are replaced by the configured ones, if any; Via is
- * kept and extended.
- */
+/** Adds Via and the next proxy's credentials, if any, in place of the client's. */
 function addProxyFields(fields: RawFields, { authorization, via }: Forwarding): void {
   removeField(fields, "proxy-authorization");
   if (authorization !== undefined) fields.push("Proxy-Authorization", authorization);
@@ -377,10 +374,7 @@ function proxyResponseFailure(status: number, { proxy, authorization }: Forwardi
   return status === 407 ? unauthorizedProxy(proxy, authorization !== undefined) : undefined;
 }
 
-/**
- * The failure of a connection to a forwarding proxy. Before the first response byte it is the proxy's; later the cause
- * may be behind it.
- */
+/** The failure of a connection to a forwarding proxy, which is to blame before the first response byte. */
 function forwardedFailure(failure: Failure, { proxy }: Forwarding, hasResponse: boolean): Failure {
   const isBroken = failure.code === "UPSTREAM_CLOSED" || failure.code === "UPSTREAM_RESET";
   if (!hasResponse && isBroken) {

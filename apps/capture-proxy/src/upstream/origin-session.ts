@@ -345,10 +345,7 @@ interface SessionParts {
   readonly settingsMs: number;
 }
 
-/**
- * One HTTP/2 connection to an origin, with concurrent exchanges of one client connection; its history decides whether
- * another may inherit it.
- */
+/** One HTTP/2 connection to an origin; its history decides whether another client may inherit it. */
 export class OriginSession {
   readonly session: Http2Session;
   readonly scheme: "http" | "https";

@@ -52,10 +52,7 @@ export interface OriginRequest extends UpstreamRequest {
   readonly authority: string | undefined;
 }
 
-/**
- * The origin side of an exchange: an HTTP/1.1 connection or an HTTP/2 stream. One request at a time; no callbacks
- * after {@link destroy}.
- */
+/** The origin side of an exchange. One request at a time; no callbacks after {@link destroy}. */
 export interface Origin {
   /** `address:port` of the peer. */
   readonly address: string;
@@ -64,10 +61,7 @@ export interface Origin {
   readonly reportsUnprocessed: boolean;
   /** Monotonic time of the first byte of the current response; 0 before. */
   readonly firstByteMs: number;
-  /**
-   * Sends a request head and returns its size in bytes; the response goes to `handler`.
-   * @throws Http1Error for a part that would break the syntax
-   */
+  /** Sends a request head and returns its bytes; `handler` gets the response. Throws Http1Error. */
   send(handler: ResponseHandler, request: OriginRequest): number;
   sendData(piece: Buffer): void;
   sendEnd(trailers: RawFields | undefined): void;
@@ -79,9 +73,6 @@ export interface Origin {
   release(): void;
   /** After a protocol switch: the socket, paused and without listeners, and bytes already read. */
   takeOver(): { readonly socket: ByteSocket; readonly bytes: Buffer | undefined };
-  /**
-   * The user of the connection is gone; no further bytes may be delivered.
-   * @param resetCode  the code of the client's RST_STREAM (RFC 9113, 7)
-   */
+  /** The connection's user is gone. `resetCode`: of the client's RST_STREAM (RFC 9113, 7). */
   destroy(resetCode?: number): void;
 }

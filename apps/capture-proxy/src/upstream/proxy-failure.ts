@@ -27,7 +27,6 @@ export function basicCredentials({ username, password }: ProxyCredentials): stri
   return `Basic ${Buffer.from(`${username}:${password}`, "utf8").toString("base64")}`;
 }
 
-/** The step of connecting through the upstream proxy. */
 export type ProxyStep = "resolve" | "connect" | "tls" | "handshake";
 
 const STAGES: Readonly<Record<ProxyStep, FailureStage>> = {

@@ -51,9 +51,7 @@ export interface TunnelHandshake {
   read(chunk: Buffer): HandshakeStep;
 }
 
-/** Fields of the CONNECT request. */
 export interface ConnectFields {
-  /** Value of Proxy-Authorization. */
   readonly authorization: string | undefined;
   /** Values of Via fields. */
   readonly via: readonly string[];
@@ -230,7 +228,6 @@ class Socks5Connect implements TunnelHandshake {
 /** How to write requests for a forwarding proxy: absolute targets and its credentials. */
 export interface Forwarding {
   readonly proxy: ProxyAddress;
-  /** Value of Proxy-Authorization. */
   readonly authorization: string | undefined;
   /** Value of Via: the proxies passed so far, and this process. */
   readonly via: string;
@@ -239,9 +236,7 @@ export interface Forwarding {
 /** How to reach a destination. */
 export type Route =
   | { readonly kind: "direct" }
-  /** The proxy forwards requests. */
   | { readonly kind: "forward"; readonly forwarding: Forwarding }
-  /** The proxy opens a tunnel. */
   | { readonly kind: "tunnel"; readonly proxy: ProxyAddress; readonly handshake: TunnelHandshake }
   /** The proxy cannot reach it, and bypassing the proxy is not allowed. */
   | { readonly kind: "refused"; readonly failure: Failure };

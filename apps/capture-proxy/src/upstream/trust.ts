@@ -37,7 +37,6 @@ export interface TrustSettings {
 }
 
 const DEFAULT_MIN_VERSION = "TLSv1.2";
-
 const MAX_SESSIONS = 2000;
 
 /** Facts about a verified certificate. */

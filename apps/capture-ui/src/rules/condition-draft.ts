@@ -184,7 +184,6 @@ function named(
   return test({ subject, comparison: "equals", name, value: text, side });
 }
 
-/** The draft of a condition, with the same meaning. */
 export function draftOfCondition(condition: Condition): GroupDraft {
   const draft = draftOf(condition);
   return draft.kind === "group" && !draft.not ? draft : newGroup([draft]);

@@ -7,10 +7,7 @@ import { asLiteral } from "./condition-draft.ts";
 /** Phase in which a rule is evaluated: request, response, or both. */
 export type RulePhase = MessageSide | "both";
 
-/**
- * The query that finds the traffic matched by a condition in a phase, or null if the language cannot express it or the
- * condition is invalid.
- */
+/** The query that finds a condition's traffic in a phase, or null if it cannot be expressed. */
 export function queryOfCondition(condition: Condition, phase: RulePhase): string | null {
   const sides: readonly MessageSide[] = phase === "both" ? ["request", "response"] : [phase];
   const queries = sides.flatMap((side) => converted(condition, side) ?? []);

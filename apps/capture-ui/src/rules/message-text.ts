@@ -21,10 +21,7 @@ interface ShownResponse extends ShownMessage {
 /** Longer bodies are compared without indentation. */
 const MAX_INDENTED = 400_000;
 
-/**
- * A header value for display: decoded as UTF-8 and marked as such, or its octets. Different octets stay
- * distinguishable.
- */
+/** A header value for display: marked UTF-8, or octets. Different octets stay distinguishable. */
 export function valueText(octets: string): string {
   const reading = utf8Reading(octets);
   return reading === undefined ? octets : `${reading} (UTF-8)`;

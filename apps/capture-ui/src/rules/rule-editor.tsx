@@ -139,10 +139,7 @@ export function ScrollBody({ label, children }: { readonly label: string; readon
   );
 }
 
-/**
- * Moves the focus to the first field of a new item's editor and restores it when the editor closes. Opening a stored
- * item leaves the focus in the list.
- */
+/** Focuses the first field of a new item's editor and restores the focus when it closes. */
 export function useEditorFocus<Editor extends HTMLElement>(isNew: boolean): RefObject<Editor | null> {
   const editor = useRef<Editor>(null);
   useEffect(() => {
@@ -246,10 +243,7 @@ export function useRuleForm<Form extends object, B extends Built<{ readonly name
   };
 }
 
-/**
- * The current version of an edited item; its last version after it was removed from the list. `begun` is the version at
- * opening, or a new item.
- */
+/** The current version of an edited item, or its last after removal. `begun`: the one at opening. */
 export function useFollowed<Item extends object>(
   begun: Item,
   list: readonly Item[] | undefined,

@@ -6,10 +6,7 @@ interface Ordered {
 /** Gap left between priorities, for rules inserted later. */
 const STEP = 10;
 
-/**
- * Priority changes that move `id` before `before` (null: to the end), as few as possible. `rules` are in evaluation
- * order.
- */
+/** The fewest priority changes that move `id` before `before` (null: to the end). `rules` are in order. */
 export function reordered<R extends Ordered>(
   rules: readonly R[],
   id: string,

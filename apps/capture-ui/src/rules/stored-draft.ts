@@ -59,7 +59,6 @@ export interface StoredDraft<D> {
   /** Increases when the draft restarts, for components that keep their initial props. */
   readonly revision: number;
   readonly set: (draft: D) => void;
-  /** Discards the draft in favour of the stored item. */
   readonly discard: () => void;
   /** Marks the draft as saved before it is fetched again, so that closing needs no confirmation. */
   readonly release: () => void;

@@ -9,7 +9,6 @@ import { navigate } from "./router.ts";
 /** Name prefix of drafts of paused messages, followed by the pause's id. */
 export const PAUSED = "paused ";
 
-/** The pause id in a draft's name. */
 export function idOfPaused(name: string): string {
   return name.slice(PAUSED.length).split(" ", 1)[0] ?? "";
 }

@@ -61,7 +61,6 @@ async function change(action: () => Promise<unknown>): Promise<void> {
   await queryClient.invalidateQueries({ queryKey: ["throttle"] });
 }
 
-/** Throttling state, with a quick menu. */
 export function ThrottleMenu() {
   const state = useQuery(throttleQuery).data;
   const on = state?.enabled === true;

@@ -17,7 +17,6 @@ import { PausedBadge } from "./rule-switches.tsx";
 
 const CommandPalette = lazyView(async () => (await import("./command-palette.tsx")).CommandPalette);
 const CheatSheet = lazyView(async () => (await import("./cheat-sheet.tsx")).CheatSheet);
-
 const THEMES = ["system", "light", "dark"] as const;
 
 function nextTheme(): void {

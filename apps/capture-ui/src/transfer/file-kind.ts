@@ -12,7 +12,6 @@ export function fileKind(name: string, beginning: string): FileKind | undefined 
   return /"log"\s*:\s*\{\s*"(?:version|creator|browser|pages|entries|comment)"/u.test(text) ? "har" : "session";
 }
 
-/** A session name derived from a file name. */
 export function sessionName(fileName: string): string {
   const name = fileName
     .replace(/\.(?:har|json|session|weir)$/iu, "")

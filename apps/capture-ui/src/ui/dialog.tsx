@@ -146,7 +146,6 @@ function useFirstError(form: RefObject<HTMLElement | null>) {
 }
 
 const NO_TEXT: readonly string[] = ["checkbox", "radio", "button", "range", "file"];
-
 const focusNow = (element: HTMLButtonElement | null): void => element?.focus();
 
 /** Replaces a dialog's buttons when closing would lose edits. */

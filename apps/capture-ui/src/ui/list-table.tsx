@@ -5,10 +5,7 @@ import { EmptyState, ErrorState, Spinner } from "./states.tsx";
 
 export interface ListColumn<Item> {
   readonly title: string;
-  /**
-   * `switch` is minimal in width; `number` and `actions` are aligned to the end; `quiet` is dimmed. The title of
-   * `actions` is visually hidden.
-   */
+  /** `switch`: minimal width; `number`, `actions`: aligned to the end; `quiet`: dimmed. */
   readonly kind?: "switch" | "number" | "quiet" | "actions";
   /** Minimum page width that shows the column; always shown if absent. */
   readonly from?: "medium" | "wide";
@@ -23,10 +20,7 @@ interface LoadedList<Item> {
   readonly refetch: () => unknown;
 }
 
-/**
- * A table of up to some hundred items, or its loading, error or `empty` state. After a failure the last known rows stay
- * below the error.
- */
+/** A table of up to some hundred items, or its state. After a failure the last rows stay. */
 export function ListTable<Item extends { readonly id: string }>({
   label,
   list,

@@ -146,10 +146,7 @@ function LazyItems({ items }: { readonly items: () => readonly MenuEntry[] }) {
   return <Items items={items()} />;
 }
 
-/**
- * A context menu for everything inside the child. `items` is called with the event of the right click (or the menu
- * key); an empty list opens nothing.
- */
+/** A context menu. `items` is called with the event; an empty list opens nothing. */
 export function ContextMenu({
   items,
   onOpenChange,

@@ -24,7 +24,6 @@ interface ShownToast extends ToastOptions {
 
 const MAX_SHOWN = 4;
 let lastId = 0;
-
 const useToasts = create<{ readonly list: readonly ShownToast[] }>(() => ({ list: [] }));
 
 /** Shows a toast. Returns a function that removes it. */

@@ -255,10 +255,7 @@ interface DashboardPage {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/**
- * The dashboard. Inline style and script are allowed by hash in the CSP, so that names in a configuration cannot inject
- * code.
- */
+/** The dashboard. The CSP allows its style and script by hash, so names cannot inject code. */
 function dashboardPage(): DashboardPage {
   const piece = (name: string): string => readFileSync(new URL(`./dashboard/${name}`, import.meta.url), "utf8");
   const style = `\n${piece("dashboard.css")}`;
@@ -295,7 +292,6 @@ function hashOf(text: string): string {
 interface GatedServerParts {
   /** Undefined: plain HTTP for development, on loopback only. */
   readonly tls: TlsMaterial | undefined;
-  /** Handles admitted requests. */
   readonly handler: (request: IncomingMessage, response: ServerResponse) => void;
   /** The request id: the client's if valid, otherwise a new one. */
   readonly requestIdFor: (sent: string | undefined) => string;
@@ -310,7 +306,6 @@ const MAX_TARGET_BYTES = 16_384;
 const MAX_HEAD_BYTES = 8 * MAX_FIELDS_BYTES;
 const TLS_RULES = { requestCert: true, rejectUnauthorized: true } as const;
 const LOOPBACK_NAMES = new Set(["localhost", "127.0.0.1", "[::1]"]);
-
 const HEAD_ID = /\r\nx-request-id:[ \t]*([^\r\n]*?)[ \t]*(?:\r|$)/i;
 const requestIds = new WeakMap<IncomingMessage, string>();
 

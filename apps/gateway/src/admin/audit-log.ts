@@ -23,7 +23,6 @@ export interface AuditEntry {
   readonly detail?: string;
 }
 
-/** A written entry. */
 export interface WrittenEntry extends AuditEntry {
   readonly timestamp: string;
 }
@@ -153,10 +152,7 @@ interface FoundEntries {
   readonly isTorn: boolean;
 }
 
-/**
- * The entries at the end of a file; torn or foreign lines are skipped, and the chain continues after the last valid
- * one.
- */
+/** The entries at the end of a file; torn or foreign lines are skipped. */
 function entriesOf(path: string): FoundEntries {
   const entries: WrittenEntry[] = [];
   let lastHash = "";

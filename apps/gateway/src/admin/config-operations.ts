@@ -18,7 +18,6 @@ const MERGE_PATCH = "application/merge-patch+json";
 
 /** JSON Patch (RFC 6902). */
 const JSON_PATCH = "application/json-patch+json";
-
 const isSetting = (name: string): boolean => Object.hasOwn(GatewaySettings.properties, name);
 
 export interface ConfigParts {
@@ -264,10 +263,7 @@ async function refuseLoss(parts: ConfigParts, call: HandlerCall, next: string): 
   await writtenText(parts, input, running, next);
 }
 
-/**
- * The file's text if it equals the running document or the new one. Anything else is an unpublished edit that would be
- * lost.
- */
+/** The file's text if it equals the running or the new document; anything else would be a lost edit. */
 async function writtenText(parts: ConfigParts, input: unknown, running: string, next = running): Promise<string> {
   const written = (await parts.written()) ?? running;
   if (written === running || written === next || (await parts.documents.says(written, input))) return written;
@@ -341,10 +337,7 @@ function wantsJson(accept: string | string[] | undefined): boolean {
   return text.includes("application/json") && !text.includes("yaml");
 }
 
-/**
- * Applies a patch to the running document in normal form. Gateway settings may be at the root of a patch, as in
- * documents. Throws {@link PatchError}.
- */
+/** Applies a patch to the running document in normal form. Throws {@link PatchError}. */
 function patchedDocument(running: Json, type: typeof MERGE_PATCH | typeof JSON_PATCH, text: string): Json {
   const patch = readPatch(text);
   if (type === MERGE_PATCH) {

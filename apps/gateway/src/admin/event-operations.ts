@@ -104,7 +104,6 @@ interface StreamLimits {
 
 const LIMITS: StreamLimits = { heartbeatMs: 15_000, most: 32, maxWaiting: 1024 * 1024 };
 
-/** Event streams as server-sent events. */
 export class EventStreams {
   readonly #journal: EventJournal;
   readonly #limits: StreamLimits;

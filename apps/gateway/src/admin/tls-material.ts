@@ -44,10 +44,7 @@ export function readTlsMaterial(files: TlsFiles, resolvePath: (path: string) => 
   return material;
 }
 
-/**
- * Reloads changed files without closing the listener. Certificate and key are written separately: the old ones stay in
- * use until they match.
- */
+/** Reloads changed files without closing the listener; the old pair stays until the new one matches. */
 export class TlsFollower {
   readonly #parts: FollowParts;
   #files: TlsFiles;

@@ -22,7 +22,6 @@ const OFFLINE_OPTION = [
   "report secrets and files missing on this machine as not checked, and check everything else",
 ] as const;
 
-/** Options of commands that check. */
 interface Checked {
   readonly offline?: boolean;
 }

@@ -177,10 +177,7 @@ export interface DiffOptions {
 
 const MARKS = { added: "+", removed: "-", changed: "~", moved: ">" } as const;
 
-/**
- * `sluice diff OLD NEW`: lists the changed paths between two configurations, without values, which may be secret.
- * Resolves to 0, or to 1 if one cannot be read.
- */
+/** `sluice diff OLD NEW`: the changed paths, without values. Resolves to 0, or 1 if unreadable. */
 export async function diff(before: string, after: string, options: DiffOptions, streams: Streams): Promise<number> {
   const [old, young] = [await openReadable(before, streams), await openReadable(after, streams)];
   if (young?.reading.document === undefined || old?.reading.document === undefined) return EXIT.failure;

@@ -115,7 +115,6 @@ function showPublished(text: string, how: string, { invocation, isJson }: Online
 }
 
 const SIGNS: Readonly<Record<string, string>> = { added: "+", removed: "-", changed: "~", moved: ">" };
-
 const isNumber = (text: string): boolean => /^[1-9][0-9]{0,9}$/.test(text);
 
 function notANumber(text: string, stderr: { write(text: string): unknown }): number {

@@ -63,10 +63,7 @@ export async function runCommandLine(args: readonly string[], invocation: Invoca
   return code;
 }
 
-/**
- * Arguments adapted for commander, which looks at one word after `help` only, and prints general help for an unknown
- * command instead of an error.
- */
+/** Arguments adapted for commander, which looks at one word after `help` only. */
 function withHelpOf(program: Command, words: readonly string[]): readonly string[] {
   let command = program;
   const path: string[] = [];

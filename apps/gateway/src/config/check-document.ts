@@ -16,10 +16,7 @@ import { atOnce, type Steps } from "./steps.ts";
 import { named } from "./structure.ts";
 import { MAX_ISSUES } from "./yaml-source.ts";
 
-/**
- * Collects issues with their positions in the text, up to MAX_ISSUES per severity, and counts the rest. The same code
- * at the same path is one issue.
- */
+/** Collects up to MAX_ISSUES issues per severity and counts the rest, one per code and path. */
 class IssueCollector implements IssueReport {
   readonly issues: Issue[] = [];
   readonly unlisted: IssueTotals = { error: 0, warning: 0 };
@@ -281,10 +278,7 @@ function* checkPartialDocument(
   claims.tell(report);
 }
 
-/**
- * Returns false if the check throws: it may rely on schema guarantees that a partial document breaks, such as list
- * bounds.
- */
+/** Returns false if the check throws: a partial document may break guarantees of the schema. */
 function attempt(check: () => void): boolean {
   try {
     check();

@@ -13,7 +13,6 @@ import type {
 import { RequestIdField, TrustedProxies, Via, X_REQUEST_ID } from "#request/forwarding-rules.ts";
 import type { CompiledSlice, CompileScope, GatewaySlice } from "#slice.ts";
 
-/** The actions of all routes of one generation. */
 export interface CompiledActions {
   actionFor(route: Route): CompiledAction;
   /** Runs after publication: starts added upstreams and stops removed ones. */

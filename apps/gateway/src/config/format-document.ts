@@ -60,10 +60,7 @@ interface Uncommented {
   readonly blocks: readonly Block[];
 }
 
-/**
- * Extracts whole-line comments. Commented-out parts of a document are common, and the YAML library would move them into
- * other collections.
- */
+/** Extracts whole-line comments, which the YAML library would move into other collections. */
 function withoutCommentLines(text: string, document: Document.Parsed): Uncommented {
   const opaque = leaves(document.contents);
   const kept: string[] = [];

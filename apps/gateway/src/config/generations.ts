@@ -72,10 +72,7 @@ export interface NoText {
   readonly why: string;
 }
 
-/**
- * Provides a candidate's text when it is dequeued, so that it builds on the latest publication and an old file content
- * never replaces a newer one.
- */
+/** Provides a candidate's text when it is dequeued, so that it builds on the latest publication. */
 type FindText = () => SubmittedText | NoText | Promise<SubmittedText | NoText>;
 
 /** A checked and compiled candidate with everything needed to build the same generation in another process. */
@@ -508,10 +505,7 @@ function redactedForm(text: string): DocumentInput {
   return redactedDocument(normalDocument(input));
 }
 
-/**
- * Longer texts with inline secrets are archived as JSON, which is written ten times as fast; requests are blocked
- * meanwhile.
- */
+/** Longer texts with inline secrets are archived as JSON, written ten times as fast. */
 const MAX_LAID_OUT = 256 * 1024;
 
 /** Shorter secrets occur in most texts by chance. */
@@ -621,10 +615,7 @@ interface ArchivedText {
   readonly isWhole: boolean;
 }
 
-/**
- * The text as submitted, with comments and secret references; placeholders replace inline secrets. `input` is the
- * parsed text in normal form.
- */
+/** The text as submitted, with placeholders for inline secrets. `input` is its normal form. */
 export function* archivedTextSteps(text: string, input: DocumentInput): Steps<ArchivedText> {
   const secrets = inlineSecrets(input);
   if (secrets.size === 0) return { text, isWhole: true };
@@ -636,10 +627,7 @@ export function* archivedTextSteps(text: string, input: DocumentInput): Steps<Ar
   return { text: isClean ? archived : toJson(redacted), isWhole: false };
 }
 
-/**
- * Restores inline secrets of an archived text that `running` also contains, matched by the hash in the placeholder.
- * Other placeholders stay.
- */
+/** Restores inline secrets that `running` also contains, by their hash. Other placeholders stay. */
 export function* restoredTextSteps(archived: string, running: DocumentInput): Steps<string> {
   const secrets = inlineSecrets(running);
   if (secrets.size === 0 || !archived.includes("${redacted:")) return archived;
@@ -651,7 +639,6 @@ export function* restoredTextSteps(archived: string, running: DocumentInput): St
   return yield* patchedTextSteps(archived, normal, restored);
 }
 
-/** Inline secrets of a document by placeholder. */
 function inlineSecrets(document: DocumentInput): Map<string, string> {
   const secrets = new Map<string, string>();
   mapAnnotated(documentSchema, document, "x-secret", (text) => {

@@ -7,10 +7,7 @@ const MAX_UINT64 = 0xffff_ffff_ffff_ffffn;
 /** A schema that may contain exact 64-bit bounds; serialize it with `toJson`. */
 export type PlainSchema = Readonly<Record<string, unknown>>;
 
-/**
- * The document schema for editors and validators: JSON Schema 2020-12 with descriptions, without private keywords and
- * with exact 64-bit bounds.
- */
+/** The document schema for editors: JSON Schema 2020-12 with exact 64-bit bounds. */
 export function editorSchema(): PlainSchema {
   return {
     $schema: "https://json-schema.org/draft/2020-12/schema",

@@ -6,7 +6,6 @@ import type { Steps } from "./steps.ts";
 export const DEEPEST = 64;
 /** Maximum keys of one mapping: each costs some microseconds, all within one step. */
 export const MAX_KEYS = 10_000;
-
 const SPACE = /[ \t\n\r]*/y;
 const NUMBER = /-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?/y;
 /** Up to this many keys are compared pairwise. */

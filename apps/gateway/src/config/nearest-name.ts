@@ -1,9 +1,6 @@
 const FARTHEST = 3;
 
-/**
- * The nearest of `names` by case-insensitive edit distance (insertions, deletions, replacements, transpositions);
- * undefined if none is close.
- */
+/** The nearest of `names` by case-insensitive edit distance; undefined if none is close. */
 export function nearestName(written: string, names: Iterable<string>): string | undefined {
   if (written.length > 64) return undefined;
   const most = Math.min(FARTHEST, Math.max(1, Math.floor(written.length / 3)));

@@ -2,10 +2,7 @@ import { isMap, isScalar, isSeq } from "yaml";
 import type { FieldPath } from "./pointer.ts";
 import type { Schema } from "./schema-shape.ts";
 
-/**
- * Field names of other gateways by parent mapping, without separators, with the equivalent here. A name without a dot
- * is in the same mapping.
- */
+/** Field names of other gateways by parent, with ours. A name without a dot is in the same mapping. */
 const FIELDS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   "": {
     "backends clusters": "upstreams",

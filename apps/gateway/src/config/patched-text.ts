@@ -253,10 +253,7 @@ class TextEdits {
   }
 }
 
-/**
- * Pairs items of two lists in order: by name if all have unique names, otherwise by common prefix and suffix; items in
- * between are paired by index.
- */
+/** Pairs items in order: by unique names, else by common prefix and suffix, then by index. */
 function alignment(before: readonly unknown[], after: readonly unknown[]): readonly Pairing[] {
   const [old, next] = [namesOf(before), namesOf(after)];
   if (old === undefined || next === undefined) return bothEnds(before, after);

@@ -13,10 +13,7 @@ interface MissingValue {
   readonly valueOf: (draft: number) => unknown;
 }
 
-/**
- * Unreadable members of a document. Each gets placeholders so that the rest can be checked; issues found with every
- * placeholder do not depend on the member.
- */
+/** Unreadable members with placeholders; issues found with each of them do not depend on the member. */
 export class MissingValues {
   readonly #gaps: MissingValue[] = [];
   /** Pointers of the members; issues at or below them are about placeholders. */

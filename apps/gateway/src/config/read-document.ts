@@ -150,10 +150,7 @@ class TextPositions implements SourcePositions {
     return { path: pointer(fieldPath), ...(offset === undefined ? {} : this.#source.position(offset)) };
   }
 
-  /**
-   * Cached: a mapping is searched for each of its issues, and hostile documents have thousands of both. The first of
-   * equal keys wins.
-   */
+  /** Cached: hostile documents have thousands of issues in one mapping. The first of equal keys wins. */
   #pairs(map: YAMLMap): ReadonlyMap<unknown, Pair> {
     let known = this.#pairsByKey.get(map);
     if (known === undefined) {

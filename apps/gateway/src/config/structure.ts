@@ -14,10 +14,7 @@ export const UNREADABLE: unique symbol = Symbol("unreadable");
 /** Limit against alias expansion attacks. */
 const MAX_ALIASED_VALUES = 100_000;
 
-/**
- * Converts a tree of nodes to values according to a schema and reports all violations. Invalid or missing values become
- * placeholders.
- */
+/** Converts nodes to values by a schema and reports all violations, which become placeholders. */
 export class StructureReader {
   readonly issues: Issue[] = [];
   /** Issues above the limit. */
@@ -225,10 +222,7 @@ export class StructureReader {
     return this.#readAsAny(branches, node, offset);
   }
 
-  /**
-   * Reads a union mapping with every branch that shares most of its fields; reports only issues common to all, since
-   * the others depend on its type.
-   */
+  /** Reads a union with every branch that shares most fields; reports issues common to all. */
   #readAsAny(branches: readonly Schema[], map: YAMLMap, offset: number | undefined): unknown {
     if (this.gaps.areTooMany) return UNREADABLE;
     const fit = ({ properties = {} }: Schema): number =>

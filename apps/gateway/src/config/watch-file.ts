@@ -227,10 +227,7 @@ export async function replaceFile(path: string, text: string): Promise<void> {
   }
 }
 
-/**
- * Serializes reloads. Queued requests are merged into one reload that reads the newest document, so that frequent
- * requests cannot fill memory.
- */
+/** Serializes reloads. Queued requests are merged into one that reads the newest document. */
 export class ReloadRequests<Outcome> {
   readonly #run: (force: boolean) => Promise<Outcome>;
   #last: Promise<unknown> = Promise.resolve();

@@ -117,10 +117,7 @@ export function hashText(hash: number): string {
 interface MaskedDocument {
   /** Unguessable marks replace the secrets. */
   readonly document: DocumentInput;
-  /**
-   * Puts secrets back where secrets are allowed. A mark moved to another field becomes the redacted form, since it
-   * would reveal its secret there.
-   */
+  /** Restores secrets where they are allowed; elsewhere a mark becomes the redacted form. */
   restored(made: unknown): unknown;
 }
 

@@ -30,7 +30,6 @@ import { atOnce, type Steps } from "./steps.ts";
 export const MAX_DOCUMENT_BYTES = 4 * 1024 * 1024;
 /** A hostile text could have one issue per byte. */
 export const MAX_ISSUES = 500;
-
 const TOO_DEEP = `The document is nested more than ${DEEPEST} levels deep`;
 const TOO_MANY_KEYS = `A mapping may have at most ${MAX_KEYS} keys`;
 const TOO_MANY_MISTAKES = `The text is not YAML in more than ${MAX_ISSUES} places, of which this is the last that was looked at`;
@@ -312,9 +311,7 @@ class Survey {
 }
 
 type ListToken = CST.BlockSequence | CST.FlowCollection;
-
 type ListItems = ListToken["items"];
-
 type ComposerOptions = ParseOptions & DocumentOptions & SchemaOptions;
 
 /** Members removed from a list before its document was composed. */

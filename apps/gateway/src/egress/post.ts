@@ -232,10 +232,7 @@ export function fieldNameIssue(name: string): string | undefined {
   return undefined;
 }
 
-/**
- * The problem of a configured field value (RFC 9110 section 5.5), as a sentence without the value; undefined for
- * none.
- */
+/** The problem of a configured field value (RFC 9110 section 5.5), as a sentence without the value. */
 export function fieldValueIssue(value: string): string | undefined {
   if (/[^\t\x20-\x7e\x80-\xff]/.test(value)) {
     return "The value contains a control character or one that headers cannot carry.";

@@ -11,7 +11,6 @@ const MAX_WRITES = 1024;
 
 /** Minimum interval of log lines, since a failing store fails for every event. */
 const LOG_EVERY_MS = 1000;
-
 const NOT_LOGGED: LoggedEvent = { waited: Promise.resolve(), isWritten: Promise.resolve(false) };
 
 /** Keeps events in the outbox until their recipients have them, as far as the store allows. */
@@ -162,7 +161,6 @@ interface EventBusParts {
   readonly outbox?: Outbox;
 }
 
-/** An event queued for dispatch. */
 interface QueuedEvent {
   readonly event: SerialisedEvent;
   readonly createdMs: number;
@@ -218,7 +216,6 @@ export class EventBus implements EventSink {
     return this.#replayed;
   }
 
-  /** Queued events. */
   get queued(): number {
     return this.#queue.length;
   }
@@ -412,7 +409,6 @@ async function turnOfEventLoop(): Promise<void> {
   await promise;
 }
 
-/** The write of one event. */
 interface LoggedEvent {
   /** Resolves when the event is written, the write failed, or the wait timed out. Never rejects. */
   readonly waited: Promise<void>;
@@ -459,10 +455,7 @@ export interface RecipientList {
 interface JournalPage {
   /** Oldest first. */
   readonly events: readonly EventEnvelope[];
-  /**
-   * False if events between the known one and the first of these are missing: they were dropped, or may have occurred
-   * in an earlier process.
-   */
+  /** False if events between the known one and the first of these are missing. */
   readonly isComplete: boolean;
 }
 

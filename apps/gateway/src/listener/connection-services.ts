@@ -61,10 +61,7 @@ export interface OpenConnection {
   destroy(): void;
 }
 
-/**
- * Timing of one HTTP/1 client or one HTTP/2 stream: deadlines for progress, minimum rates of both directions, and the
- * memory for its buffered response.
- */
+/** Timing of one HTTP/1 client or HTTP/2 stream: deadlines, minimum rates and buffer memory. */
 export class ClientPace {
   /** Bytes of request bodies received so far. */
   bodyBytes = 0;

@@ -22,7 +22,6 @@ interface ListenerParts {
   readonly sharesPorts: boolean;
 }
 
-/** State of a listener. */
 export interface ListenerState {
   readonly name: string;
   readonly openConnections: number;
@@ -77,10 +76,7 @@ export class DataListener {
     });
   }
 
-  /**
-   * Listens, and holds connections until `begin`. Rejects as `listen` does (`EADDRINUSE`), and if the certificates
-   * cannot be used.
-   */
+  /** Listens, and holds connections until `begin`. Rejects as `listen` does, and for unusable certificates. */
   static async open(document: Listener, parts: ListenerParts): Promise<DataListener> {
     const listener = new DataListener(document, parts);
     const tls = await listener.#tlsOf(document);

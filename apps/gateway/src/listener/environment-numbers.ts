@@ -12,7 +12,6 @@ interface NumberRange {
 
 const MAX_WINDOW_KIB = 1_048_576;
 
-/** Numbers from environment variables. */
 const NUMBERS = {
   GATEWAY_ACCESS_LOG_SAMPLE: { minimum: 0, maximum: 1, default: 1, isShare: true },
   GATEWAY_ADMIN_DEV: { minimum: 0, maximum: 1, default: 0 },
@@ -53,7 +52,6 @@ function problemOf(environment: Environment, name: keyof typeof NUMBERS): string
 
 /** Limits of each HTTP/2 client; the same on all listeners. */
 export interface Http2Limits {
-  /** Concurrent streams. */
   readonly concurrentStreams: number;
   /** Bytes of one body in flight or unread. */
   readonly streamWindowBytes: number;

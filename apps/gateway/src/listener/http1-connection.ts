@@ -73,10 +73,7 @@ const READ_AHEAD_BYTES = 65_536;
 /** Time for requests that the client sent before it saw the close of an idle connection; they get a response. */
 const ON_ITS_WAY_MS = 200;
 
-/**
- * One HTTP/1.1 client connection. Requests are served one at a time in order; pipelined ones are held, which pauses
- * the client.
- */
+/** One HTTP/1.1 client connection. Requests are served in order; pipelined ones are held. */
 export class Http1Connection implements ClientStream, OpenConnection, Timed {
   setIndex = NOT_IN_SET;
   deadlineMs: number;

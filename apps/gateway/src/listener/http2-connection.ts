@@ -45,7 +45,6 @@ const CODES: Readonly<Record<Http2RequestProblem["problem"], ErrorCode>> = {
 };
 
 const WEBSOCKET_KEY_BYTES = 16;
-
 const TOO_MANY_RESETS = new Error("Too many streams ended before their responses");
 /** After the GOAWAY warning, for requests in transit. */
 const DRAIN_WARNING_MS = 1000;

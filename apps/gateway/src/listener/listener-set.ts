@@ -53,10 +53,7 @@ export class ListenerSet {
     return await this.#inTurn(async () => await this.#prepareNow(documents));
   }
 
-  /**
-   * Switches to the prepared generation: listeners with the same address keep their connections; removed ones are
-   * drained for at most `graceMs`.
-   */
+  /** Switches to the prepared generation: equal listeners stay; removed ones drain for `graceMs`. */
   async take(graceMs: number): Promise<void> {
     await this.#inTurn(async () => {
       const next = this.#next;
@@ -155,10 +152,7 @@ export class ListenerSet {
     for (const each of prepared.toReversed()) await each.giveUp();
   }
 
-  /**
-   * The open listener for each document; none where a new one is needed. A document may name a port that the system
-   * chose: that listener stays.
-   */
+  /** The open listener for each document; one with a port that the system chose stays. */
   #keptFor(documents: readonly Listener[]): ReadonlyMap<Listener, DataListener> {
     const wanted = new Set(documents.map(addressKey));
     const given = new Map<string, DataListener>();

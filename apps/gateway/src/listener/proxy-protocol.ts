@@ -23,7 +23,6 @@ const V2_FIXED_BYTES = 16;
 const V4_BYTES = 12;
 const V6_BYTES = 36;
 const UNIX_BYTES = 216;
-
 const MORE: ProxyHeader = Object.freeze({ state: "more" });
 const malformed = (why: string): ProxyHeader => ({ state: "malformed", why });
 

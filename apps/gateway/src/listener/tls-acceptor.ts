@@ -31,7 +31,6 @@ interface TlsParts {
 const SETTLE_MS = 250;
 const LOG_EVERY_MS = 1000;
 
-/** A TLS handshake in progress. */
 interface Handshake {
   secured: ((socket: TLSSocket) => void) | undefined;
 }

@@ -6,7 +6,6 @@ import type { DryRunReport, Generation, Refusal, RequestContext } from "./contex
 const HIGH_PRIORITY = 8;
 const DEFAULT_QUEUE_SIZE = 100;
 const DEFAULT_QUEUE_TIMEOUT_MS = 1000;
-
 const SATURATED: Refusal = { code: "gateway_saturated" };
 
 export interface AdmissionParts {

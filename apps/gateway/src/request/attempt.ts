@@ -20,10 +20,7 @@ export type AttemptFailure = UpstreamFailure | "stale";
 export interface AttemptOwner {
   /** A connection was acquired; send the request. */
   send(attempt: Attempt, exchange: UpstreamExchange): void;
-  /**
-   * Whether this failure (connection closed before use, stream refused) may be retried without counting as an
-   * attempt.
-   */
+  /** Whether this failure (closed before use, stream refused) may be retried without counting as an attempt. */
   canRetrySilently(failure: UpstreamFailure): boolean;
   /** `detail` describes the failure in words. */
   failed(attempt: Attempt, failure: AttemptFailure, detail: string): void;

@@ -29,7 +29,6 @@ export interface ClientHandler {
   onBodyEnd(): void;
   /** One read is processed: flush the resulting output. */
   onBodyBatch(): void;
-  /** The client accepts more of the response. */
   onClientDrain(): void;
   /** The client disconnected, or its body was malformed after the response had started. */
   onClientGone(): void;
@@ -57,10 +56,7 @@ export interface ClientStream {
   readonly sendData: (piece: SharedBytes) => void;
   /** Ends the response. After a body of known length only HTTP/2 can carry trailers. */
   sendEnd(trailers?: RawFields): void;
-  /**
-   * Writes buffered output. False: stop producing until `onClientDrain`. Up to `bufferBytes` may be buffered for a
-   * slow client before that, as memory permits.
-   */
+  /** Writes buffered output. False: stop until `onClientDrain`; a slow client has `bufferBytes`. */
   flush(bufferBytes: number): boolean;
   /** Ends the response early, in a way that the client sees as incomplete. */
   abort(): void;
@@ -235,7 +231,6 @@ export type CompiledAction =
       readonly response: (request: RequestContext) => Response | Refusal;
     };
 
-/** A compiled route. */
 export interface CompiledRoute {
   readonly name: string;
   readonly document: Route;
@@ -315,18 +310,12 @@ export interface ResponseHead {
   readonly fields: RawFields;
 }
 
-/**
- * Source of a response: the upstream; the route's action (redirect, respond, and its failures such as 502 and 504);
- * or a gate or guard before it.
- */
+/** Source of a response: the upstream; the route's action; or a gate or guard before it. */
 export type ResponseOrigin = "upstream" | "action" | "short-circuit";
 
 /** Changes response heads. */
 export interface Decorator {
-  /**
-   * `action-responses`: never on short-circuit responses. `every-path-response`: also on a 404 where only the path of
-   * the route matched.
-   */
+  /** `action-responses`: not on short-circuits. `every-path-response`: also on a 404 of its path. */
   readonly on: "action-responses" | "every-route-response" | "every-path-response";
   decorate(request: RequestContext, head: ResponseHead, origin: ResponseOrigin): void;
 }
@@ -361,7 +350,6 @@ interface UnvalidatedResponse {
 /** Result of a lookup; after `miss` the response may be stored. */
 export type KeptResponse = Response | Refusal | StaleResponse | UnvalidatedResponse | "miss" | "bypass";
 
-/** Stores responses for later requests. */
 export interface ResponseStore {
   /** After `miss` and `validation`, and after `stale` for the refresh request, `capture` or `abandon` is called. */
   lookup(request: RequestContext): KeptResponse | Promise<KeptResponse>;
@@ -398,7 +386,6 @@ export interface Observer {
   onFinished(finished: FinishedRequest): void;
 }
 
-/** Traces requests; called once per request. */
 export interface Tracer {
   /** Undefined: the request is not traced. */
   begin(request: RequestContext): RequestTrace | undefined;

@@ -28,10 +28,7 @@ function withoutNamed(fields: Readonly<RawFields>, named: ReadonlySet<string>): 
   return kept;
 }
 
-/**
- * Scheme, host and port of the request as its upstream sees them: those of this gateway, or those that a trusted
- * proxy sent.
- */
+/** Scheme, host and port as the upstream sees them: the gateway's, or what a trusted proxy sent. */
 export function askedOrigin({ generation, listener, peer, authority, fields }: RequestContext): AskedOrigin {
   const asked: AskedOrigin = { scheme: listener.isSecure ? "https" : "http", host: authority, port: undefined };
   if (!generation.trustedProxies.includes(peer.address)) return asked;
@@ -54,10 +51,7 @@ export function askedOrigin({ generation, listener, peer, authority, fields }: R
   return asked;
 }
 
-/**
- * Forwarded identity headers apart from origin and client address; an upstream's response may depend on them. Empty
- * for nearly all requests.
- */
+/** Forwarded identity headers apart from origin and address, on which a response may depend. */
 export function identityKey({ generation, peer, fields }: RequestContext): string {
   const idField = generation.requestIdField ?? X_REQUEST_ID;
   const fromTrusted = generation.trustedProxies.includes(peer.address);
@@ -162,7 +156,6 @@ export function upstreamRequestTrailers(request: RequestContext, fields: RawFiel
   return trailers.length === 0 ? undefined : trailers;
 }
 
-/** The trailers of a response for the client. */
 export function clientResponseTrailers(fields: RawFields, idField = X_REQUEST_ID): RawFields | undefined {
   const kept = onlyPassing(fields, idField.responses);
   return kept.length === 0 ? undefined : kept;

@@ -48,10 +48,7 @@ export class TrustedProxies {
 /** An IPv4 address with an optional port, or an IPv6 address in brackets with an optional port. */
 const WITH_PORT = /^(?:([0-9.]+):[0-9]{1,5}|\[([^\]]*:[^\]]*)\](?::[0-9]{1,5})?)$/;
 
-/**
- * What a header tells upstreams about a client: `address`, its identity; `request`, the requested URL or protocol,
- * which affects the upstream's response.
- */
+/** A header names the client (`address`) or the requested URL and protocol (`request`). */
 type IdentityKind = "address" | "request";
 
 /** Header families: each name with such a prefix counts. */
@@ -297,7 +294,6 @@ function responseTreatments(table: Readonly<Record<string, Treatment>>): Treatme
   );
 }
 
-/** Carries the correlation id. */
 const CORRELATION = "X-Correlation-Id";
 export const LOWER_CORRELATION = "x-correlation-id";
 
@@ -370,7 +366,6 @@ export function mayCarryRequestId(name: string): boolean {
 
 /** The HTTP version of a message that the gateway received. */
 type ReceivedVersion = "1.0" | "1.1" | "2";
-
 type Marks = Readonly<Record<ReceivedVersion, string>>;
 
 function isVia(name: string): boolean {
@@ -379,17 +374,13 @@ function isVia(name: string): boolean {
 
 const MAX_CHARACTERS = 128;
 const PRINTABLE = /^[!-~]+$/;
-
 const boot = process.hrtime.bigint();
 const bootNs = BigInt(Date.now()) * 1_000_000n;
 let counter = 0;
 let secondPart = "";
 let secondPartUntil = 0;
 
-/**
- * A new id: `req-<16 hex digits: nanoseconds since 1970>-<6 hex digits: a counter>`, unique in this process. The time
- * has millisecond resolution.
- */
+/** A new id: `req-<16 hex digits: nanoseconds since 1970>-<6 hex digits: a counter>`. */
 export function newRequestId(): string {
   const nowMs = turnMs();
   if (nowMs >= secondPartUntil) {

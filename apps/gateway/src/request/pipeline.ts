@@ -23,7 +23,6 @@ import { ResponseSender } from "./response-sender.ts";
 
 /** Limits of a request without a client, where no one would notice an upstream that never ends. */
 const MAX_MS = 60_000;
-
 const MAX_BYTES = 64 * 1024 * 1024;
 
 /** Discards a response that has no client. */

@@ -125,10 +125,7 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
     else this.#startWithBody(this.#body);
   }
 
-  /**
-   * Acquires a connection once the body, or as much of it as may be buffered, has arrived, so that slow clients
-   * occupy none.
-   */
+  /** Acquires a connection once the body, or the part that may be buffered, has arrived. */
   #startWithBody(body: UpstreamBody): void {
     const { request, stream } = this.#delivery;
     const { framing } = request;
@@ -544,10 +541,7 @@ function fits(framing: Framing, maxBytes: number): boolean {
   return framing.kind === "length" ? framing.lengthBytes <= maxBytes : maxBytes > 0;
 }
 
-/**
- * The pause before attempt number `next` (the first retry is 2): random, up to a capped ceiling that doubles each
- * time.
- */
+/** The pause before attempt `next` (the first retry is 2): random, up to a capped, doubling ceiling. */
 export function backoffMs({ baseMs, capMs }: RetryRules, next: number, random: () => number = Math.random): number {
   return random() * Math.min(capMs, baseMs * 2 ** Math.max(0, next - 2));
 }

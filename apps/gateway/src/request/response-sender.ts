@@ -99,7 +99,6 @@ export class ResponseSender implements ClientHandler {
     return this.#isEnded;
   }
 
-  /** Sends a whole response. */
   response(verdict: NonNullable<Verdict>, origin: ResponseOrigin): void {
     if (this.#isEnded || this.isStarted) return;
     if (isRefusal(verdict)) {
@@ -200,10 +199,7 @@ export class ResponseSender implements ClientHandler {
     this.#finish(false);
   }
 
-  /**
-   * A 101 of the upstream: its head is decorated like every response of the route, the rest is a tunnel. `fields` are
-   * without hop-by-hop fields.
-   */
+  /** A 101 of the upstream: its head is decorated, the rest is a tunnel. `fields`: no hop-by-hop fields. */
   switched(fields: RawFields, protocol: string): void {
     this.status = 101;
     this.origin = "upstream";

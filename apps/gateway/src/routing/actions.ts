@@ -12,7 +12,6 @@ interface ResponseRequest {
 
 /** Creates the whole response of a route without an upstream. */
 type ResponseAction = (request: ResponseRequest) => Response | Refusal;
-
 type RedirectAction = Extract<Action, { type: "redirect" }>;
 type RespondAction = Extract<Action, { type: "respond" }>;
 

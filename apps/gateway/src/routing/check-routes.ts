@@ -126,7 +126,6 @@ function checkMethodNames({ match, methods, cors }: Route, fieldPath: FieldPath,
   }
 }
 
-/** Checks that matched and allowed methods overlap. */
 function checkMethods({ name, match, methods: allowed }: Route, fieldPath: FieldPath, report: IssueReport): void {
   const matched = namedMethods(match.methods);
   const named = namedMethods(allowed);

@@ -59,10 +59,7 @@ export interface RouteVerdict {
   readonly criteria: readonly CriterionVerdict[];
 }
 
-/**
- * A response of the route's own settings in place of its action; `unauthorized` applies only to requests without a
- * valid credential.
- */
+/** The route's own response in place of its action; `unauthorized` only without a valid credential. */
 export interface GateVerdict {
   /** Code of the error body. */
   readonly code: "maintenance" | "method_not_allowed" | "unauthorized";
@@ -76,7 +73,6 @@ export interface RouteExplanation {
   /** `gateway`: the gateway serves that path itself; `refused`: the target is refused before routing. */
   readonly decision: "routed" | "no_route" | "gateway" | "refused";
   readonly reason: string;
-  /** The route of the request. */
   readonly route: string | null;
   /** The gate that refuses the request before the action; null if there is none. */
   readonly gate: GateVerdict | null;

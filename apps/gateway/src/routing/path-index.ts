@@ -143,10 +143,7 @@ class PrefixTable {
   /** Values of the prefixes found by the last `find`, the shortest first. */
   readonly found: number[] = [];
 
-  /**
-   * A prefix begins with a slash and ends without one; the empty one matches every path. The first of equal ones
-   * wins.
-   */
+  /** A prefix begins with a slash and ends without one; the empty one matches every path. The first wins. */
   add(prefix: string, value: number): void {
     if (prefix === "") {
       if (this.#rootValue === NONE) this.#rootValue = value;
@@ -341,10 +338,7 @@ export class PathIndex {
     this.#hasPrefixes = paths.some(({ type }) => type === "prefix");
   }
 
-  /**
-   * The route that the canonical path decides on, {@link NONE} or {@link UNDECIDED}; sets the path's parameters, or
-   * undefined.
-   */
+  /** The route of the canonical path, {@link NONE} or {@link UNDECIDED}; sets the path's parameters. */
   find(path: string, sink: ParameterSink): number {
     sink.pathParameters = undefined;
     if (path.charCodeAt(0) !== SLASH) return NONE;

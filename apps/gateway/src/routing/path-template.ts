@@ -1,10 +1,7 @@
 import { checkPattern, compilePattern, type LinearPattern } from "@headworks/linear-pattern";
 import { canonicalTarget, checkPath, type PathFault } from "./request-path.ts";
 
-/**
- * Work limit of a pattern for one path: enough for the longest path under any usual pattern; others would delay all
- * other requests.
- */
+/** Work limit of a pattern for one path: enough for the longest path under any usual pattern. */
 const MAX_WORK = 500_000;
 
 /** One segment of an exact path: literal text, or the name of a parameter. */
@@ -105,10 +102,7 @@ export function pathProblem(path: string): string | undefined {
   return path.includes("?") ? "has a ?, which ends a path" : undefined;
 }
 
-/**
- * The problem of a path in another gateway's syntax, which would never match. The end of a sentence; undefined for
- * any other path.
- */
+/** The problem of a path in another gateway's syntax, as the end of a sentence; else undefined. */
 export function otherForm(type: "exact" | "prefix", path: string): string | undefined {
   if (/^(?:~\*?|=)\s*\S/.test(path) || path.startsWith("^")) {
     const bare = path.replace(/^(?:~\*?|=)\s*/, "");
@@ -141,7 +135,6 @@ export function otherForm(type: "exact" | "prefix", path: string): string | unde
     : undefined;
 }
 
-/** The problem of a target, as a sentence. */
 export function faultSentence(fault: PathFault): string {
   return `The target ${FAULTS[fault]}`;
 }

@@ -1,7 +1,6 @@
 import type { ConfigDocument } from "@headworks/gateway-contract";
 
 const OWN_PATHS: ReadonlySet<string> = new Set(["/healthz", "/readyz"]);
-
 const METRICS_PATH = "/metrics";
 
 /** Why a request target is refused before routing. */
@@ -24,7 +23,6 @@ const BACKSLASH = 3;
 const QUESTION = 4;
 const HASH = 5;
 const PERCENT = 6;
-
 const KINDS = new Uint8Array(128);
 for (let code = 0; code <= 0x20; code += 1) KINDS[code] = FORBIDDEN;
 KINDS[0x7f] = FORBIDDEN;

@@ -67,10 +67,7 @@ export function hostKey(pattern: HostPattern): string {
 const MAX_HOSTS = 2000;
 const MAX_HOST_LENGTH = 255;
 
-/**
- * The values for a host, from the most specific to the least: host with port, host, wildcards with the longest name
- * first, any host.
- */
+/** The values for a host, most specific first: host with port, host, longest wildcard, any host. */
 export class HostIndex<T> {
   readonly #byKey: ReadonlyMap<string, T>;
   readonly #forOthers: readonly T[];
@@ -134,7 +131,6 @@ export function compileRouteTable(routes: readonly CompiledRoute[]): RouteTable 
   return new CompiledRouteTable(routes);
 }
 
-/** Routes with the same hosts. */
 interface HostPaths {
   readonly paths: PathIndex;
   readonly routes: readonly CompiledRoute[];
@@ -207,7 +203,6 @@ class CompiledRouteTable implements RouteTable {
 /** Key of listeners that no route names; names have no line end. */
 const OTHERS = "\n";
 const NO_ROUTES = new HostIndex<HostPaths>(new Map());
-
 const scopeKey = (listener: string, scheme: Scheme | undefined): string => `${scheme ?? ""} ${listener}`;
 
 function meets(request: RequestContext, { document }: CompiledRoute, criteria: readonly Criterion[]): boolean {
@@ -291,10 +286,7 @@ function methodsCriterion(methods: readonly string[]): Criterion {
   };
 }
 
-/**
- * The first line with that name has exactly this value; Host, which HTTP/2 sends as :authority, is compared as a
- * host.
- */
+/** The first line of that name has exactly this value; Host, `:authority` in HTTP/2, is compared as a host. */
 function headerCriterion(name: string, value: string): Criterion {
   const lowerName = name.toLowerCase();
   if (lowerName === "host") {
@@ -348,10 +340,7 @@ function cookieCriterion(name: string, value: string | undefined): Criterion {
   };
 }
 
-/**
- * Whether a list of `name=value` has that name, and that value if given; a name alone has an empty value. Blanks
- * around a pair are ignored.
- */
+/** Whether a list of `name=value` has that name, and that value if given; blanks are ignored. */
 function hasPair(list: string, separator: string, name: string, value: string | undefined): boolean {
   for (let start = 0; start <= list.length;) {
     let end = list.indexOf(separator, start);
@@ -372,7 +361,6 @@ function hasPair(list: string, separator: string, name: string, value: string | 
   return false;
 }
 
-/** Values of all pairs with that name, for display. */
 function pairValues(list: string, separator: string, name: string): string | undefined {
   const values: string[] = [];
   for (const piece of list.split(separator)) {

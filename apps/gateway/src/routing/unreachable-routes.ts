@@ -187,7 +187,6 @@ function areTogether({ match: one }: Taken, { match: other }: Taken): boolean {
 const TEXT = String.raw`(?:[\w/~%:@,;=!&'-]|\\[^\w])*`;
 const unescaped = (text: string): string => text.replaceAll(/\\(.)/g, "$1");
 
-/** The only path that a route matches. */
 function onlyPath({ type, value }: Match["path"]): string | undefined {
   if (type === "prefix") return undefined;
   if (type === "exact") return /[{}]/.test(value) ? undefined : canonicalTarget(value);
@@ -204,10 +203,7 @@ function literalStart(pattern: string): string | undefined {
   return unescaped(isRepeated ? text.replace(/\\?.$/, "") : text);
 }
 
-/**
- * A text such that the pattern matches all paths that begin with it; followed by ` /`, all paths that equal it or
- * continue after it with a slash.
- */
+/** A text with which the pattern matches all paths that begin; before ` /`, at a segment's end. */
 function broadStart(pattern: string): string | undefined {
   if (/^\^?(?:\(?\.[*+]\)?\$?|\/\(?\.\*\)?\$?|\/?)$/.test(pattern)) return "";
   const [, text, rest = ""] = new RegExp(`^\\^(${TEXT})(.*)$`).exec(pattern) ?? [];

@@ -4,10 +4,7 @@ import { counterKey, type GroupMessage, type GroupOutcome } from "./store-messag
 /** Maximum value of a counter. */
 const MAX_COUNT = 2n ** 64n - 1n;
 
-/**
- * A budget of a consumer in one window: the durable value, and units in the group in flight and the group being
- * collected.
- */
+/** A consumer's budget in one window: the durable value and the units in flight and being collected. */
 class QuotaCounter {
   readonly #key: bigint;
   readonly #windowStart: bigint;
@@ -234,7 +231,6 @@ export class QuotaLedger {
     this.#host = host;
   }
 
-  /** Number of charges so far. */
   get charges(): number {
     return this.#charges;
   }
@@ -444,10 +440,7 @@ export class QuotaLedger {
     for (const sync of syncs) sync.reject(new Error(error));
   }
 
-  /**
-   * Fails waiting and new charges until the group in flight settles. Its units stay reserved, since it may still be
-   * committed.
-   */
+  /** Fails waiting and new charges until the group in flight settles; its units stay reserved. */
   giveUp(error: string): void {
     this.#blocked = error;
     this.#sent?.resolve?.({ outcome: "failed", error });

@@ -32,18 +32,12 @@ export interface QuotaStore {
    * row), otherwise after the commit. `enforce` false counts beyond the limits. Never throws or rejects.
    */
   charge(consumer: string, budgets: readonly BudgetCharge[], enforce: boolean): ChargeResult | Promise<ChargeResult>;
-  /**
-   * Durable counters of the windows per consumer, in order, 0 without traffic; undefined for a consumer without a row.
-   * Rejects if the store cannot be read.
-   */
+  /** Durable counters per consumer and window. Rejects if the store cannot be read. */
   usage(
     consumers: readonly string[],
     windows: readonly BudgetWindow[],
   ): Promise<readonly (readonly bigint[] | undefined)[]>;
-  /**
-   * Adds `delta`, possibly negative, to a counter, clamped to 0 to 2^64 - 1. Resolves when durable; rejects if not
-   * known to be changed.
-   */
+  /** Adds `delta` to a counter, clamped to 64 bits. Resolves when durable; rejects if uncertain. */
   adjust(consumer: string, window: BudgetWindow, delta: bigint): Promise<void>;
   /**
    * Creates rows for consumers of the running configuration. After a failure it is retried with the next charge of such
@@ -129,7 +123,6 @@ export interface ExportRun {
   readonly generatedAtMs: number;
 }
 
-/** Usage rollups and their exports. */
 export interface UsageStore {
   /** Adds counts in one transaction. Rejects if nothing was added. */
   add(rows: readonly UsageRow[]): Promise<void>;
@@ -138,7 +131,6 @@ export interface UsageStore {
   /** Start of the oldest retained hour, seconds since 1970. */
   oldestHour(): Promise<number | undefined>;
   addRun(run: ExportRun): Promise<void>;
-  /** Newest first. */
   runs(limit: number): Promise<readonly ExportRun[]>;
   /** Start of the newest window of a kind that began before a time and was written by a scheduled run. */
   lastScheduled(window: ExportRun["window"], beforeS: number): Promise<number | undefined>;

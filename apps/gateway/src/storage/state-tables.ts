@@ -10,13 +10,11 @@ import type {
 } from "./state-store.ts";
 import type { StoreResponses } from "./store-messages.ts";
 
-/** Maximum number of generations. */
 const MAX_GENERATIONS = 100;
 /** Maximum total size of their texts. */
 const MAX_TEXT_BYTES = 67_108_864;
 /** Minimum number kept regardless of size. */
 const MIN_GENERATIONS = 5;
-
 const SOURCES = ["startup", "reload", "admin", "rollback"] as const;
 const FACTS = "number, content_hash, route_count, published_ms, source, actor";
 

@@ -39,7 +39,6 @@ export interface GroupOutcome {
   readonly ids: readonly number[] | undefined;
 }
 
-/** Consumer and budget as one number. */
 export const counterKey = (consumerId: number, budget: BudgetName): bigint =>
   BigInt(consumerId) * 2n + (budget === "daily" ? 0n : 1n);
 

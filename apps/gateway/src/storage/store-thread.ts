@@ -67,10 +67,7 @@ class CounterTable {
     }
   }
 
-  /**
-   * Applies a group within the caller's transaction, or `writes` alone as one statement without one; call `committed`
-   * once durable.
-   */
+  /** Applies a group in the caller's transaction, or `writes` alone; call `committed` once durable. */
   apply(group: GroupMessage): Omit<GroupOutcome, "error"> {
     const { writes, loads, names } = group;
     if (writes !== undefined) this.#addGroup.run(new Uint8Array(writes.buffer, writes.byteOffset, writes.byteLength));
@@ -176,7 +173,6 @@ const isCode = (error: unknown, code: string): boolean =>
   error instanceof Error && "code" in error && error.code === code;
 
 const FILE_NAME = /^(\d{4})-[a-z0-9-]+\.sql$/u;
-
 const OWN = new URL("./migrations/", import.meta.url);
 
 /** The SQLite application id "SLUI"; protects databases of other programs. */
@@ -184,7 +180,6 @@ const APPLICATION_ID = 0x53_4c_55_49;
 
 /** Best of 1, 2, 4, 8 and 16 KiB (bench/gateway/quota.bench.ts): a commit writes whole pages to the WAL. */
 const PAGE_BYTES = 4096;
-
 const DAY_S = 86_400;
 /** Retention of daily and monthly counters in seconds and in windows. */
 const KEPT_DAILY = { seconds: 40 * DAY_S, windows: 40 };

@@ -12,7 +12,6 @@ import {
 import type { Endpoint } from "./endpoint.ts";
 
 const AGENT = "sluice-health";
-
 const RESPONSE_SECTION = sectionLimits(RESPONSE_LIMITS);
 
 export interface ProbedGroup {

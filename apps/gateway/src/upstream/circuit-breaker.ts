@@ -93,10 +93,7 @@ export class CircuitBreaker {
   #failures = 0;
   #openUntilMs = 0;
   readonly #trials = new Trials();
-  /**
-   * Increases with every state change: results of attempts admitted before it are ignored. Each trial has its own
-   * epoch.
-   */
+  /** Increases with every state change: older results are ignored. Each trial has its own epoch. */
   #epoch: number;
 
   /** `epoch` is greater than every epoch used before for the same upstream. */

@@ -46,10 +46,7 @@ export function connectEndpoint(options: EndpointConnectionOptions, handler: Con
   return attempt(tls === undefined ? openPlain(options, handler) : openSecure(options, tls, handler), options, handler);
 }
 
-/**
- * Opens an HTTP/2 connection: with prior knowledge over plain TCP, by ALPN over TLS; returns a function that cancels
- * it.
- */
+/** Opens an HTTP/2 connection: by prior knowledge over TCP, by ALPN over TLS; returns a cancel function. */
 export function connectHttp2Endpoint(options: EndpointConnectionOptions, handler: AttemptHandler): () => void {
   const socket =
     options.tls === undefined ? connect(targetOf(options)) : connectTls(secureTargetOf(options, options.tls, "h2"));
@@ -149,7 +146,6 @@ function hostText(text: string): string {
 }
 
 const NO_PORT = 0;
-
 const isSecure = ({ protocol }: Upstream): boolean => protocol === "https" || protocol === "http2";
 
 interface EndpointPlace {
@@ -157,10 +153,7 @@ interface EndpointPlace {
   readonly port: number;
 }
 
-/**
- * The name of an endpoint, else its address. Discovered endpoints have the name of `dns_discovery`, since their
- * addresses change.
- */
+/** The name of an endpoint, else its address. Discovered endpoints are named by `dns_discovery`. */
 function endpointName({ endpoints = [], dns_discovery: discovery }: Upstream, address: string): string {
   const bare = address.startsWith("[") && address.endsWith("]") ? address.slice(1, -1) : address;
   const isFound =

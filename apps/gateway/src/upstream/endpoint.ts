@@ -132,10 +132,7 @@ export class Endpoint {
     return this.#latencyMs * Math.exp(-(nowMs - this.#latencyAtMs) / LATENCY_DECAY_MS) * (this.inFlight + 1);
   }
 
-  /**
-   * An attempt starts. The epoch ties its result to the current health; exactly one of `answered`, `failed` and
-   * `abandoned` must follow.
-   */
+  /** An attempt starts. Exactly one of `answered`, `failed` and `abandoned` follows, with the epoch. */
   dispatched(): number {
     this.inFlight += 1;
     if (this.#health === "half_open") {

@@ -40,7 +40,6 @@ export interface PoolSettings extends EndpointConnectionOptions {
   readonly connectionCap: number;
   /** Maximum stalled connections: slow clients or idle streams. */
   readonly stalledCap: number;
-  /** Maximum queued requests. */
   readonly maxPending: number;
   /** Maximum time in the queue. */
   readonly pendingMs: number;
@@ -320,10 +319,7 @@ function announcedKeepAliveMs(fields: RawFields): number {
   return seconds === undefined ? Number.POSITIVE_INFINITY : Math.max(0, Number(seconds) * 1000 - KEEP_ALIVE_MARGIN_MS);
 }
 
-/**
- * One HTTP/1.1 connection to an endpoint: one exchange at a time, responses parsed strictly. Reused as the rules of
- * `UpstreamState` allow.
- */
+/** One HTTP/1.1 connection to an endpoint. Reused as the rules of `UpstreamState` allow. */
 export class Http1Exchange implements UpstreamExchange {
   readonly socket: Socket;
   /** From this moment on it takes no new request. */

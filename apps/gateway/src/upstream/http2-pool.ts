@@ -42,10 +42,7 @@ import type {
 
 /** Limit of requests per connection, whatever the endpoint allows: a lost packet delays all of them. */
 const MAX_CONCURRENT_STREAMS = 256;
-/**
- * Streams on a connection before its SETTINGS arrive: one request need not wait for them, more might exceed the
- * endpoint's limit (RFC 9113, 5.1.2).
- */
+/** Streams before the endpoint's SETTINGS: more might exceed its limit (RFC 9113, 5.1.2). */
 const STREAMS_BEFORE_SETTINGS = 1;
 /** Requests per connection; client stream numbers end at 2^30 (RFC 9113, 5.1.1), which a busy one reaches in days. */
 const MAX_REQUESTS = 2 ** 29;
@@ -476,10 +473,7 @@ function expected(framing: Framing, fields: RawFields): Framing {
   return framing.kind === "length" && framing.lengthBytes === 0 && announcesTrailers(fields) ? CHUNKED : framing;
 }
 
-/**
- * Whether trailers may follow a head (RFC 9110, 6.6.2): they are announced, or the response is gRPC, whose status
- * comes in trailers without an announcement.
- */
+/** Whether trailers may follow a head (RFC 9110, 6.6.2): announced, or gRPC. */
 function announcesTrailers(fields: Readonly<RawFields>): boolean {
   if (fieldValue(fields, "trailer") !== undefined) return true;
   return isGrpc(fieldValue(fields, "content-type"));

@@ -7,7 +7,6 @@ import { Endpoint, endpointKey, type EndpointOwner, healthRules } from "./endpoi
 import type { QueueCounts } from "./upstream-exchange.ts";
 
 const WINDOW_MS = 10_000;
-
 const SLOTS = 10;
 
 /** Lets the first failures after a quiet period be retried. */
@@ -191,10 +190,7 @@ export class UpstreamGroup {
     return "epoch" in pass ? pass : { retryAfterS: Math.max(1, Math.ceil(pass.waitMs / 1000)) };
   }
 
-  /**
-   * An admitted attempt ended: `ok` for a head below 500; undefined if it says nothing about the upstream (saturated
-   * here, no endpoint, abandoned).
-   */
+  /** An admitted attempt ended: `ok` for a head below 500; undefined if it says nothing. */
   settle(epoch: number, ok: boolean | undefined): void {
     this.#breaker?.settle(epoch, ok);
   }

@@ -30,7 +30,6 @@ import type {
   WorkerStates,
 } from "./worker-calls.ts";
 
-/** Tools of one worker. */
 export interface DataPlaneTools {
   readonly link: ProcessLink<ControlCalls, WorkerCalls>;
   readonly log: Logger;
@@ -45,10 +44,7 @@ interface Waiting {
   readonly decide: (isPublished: boolean) => void;
 }
 
-/**
- * Handles requests in a worker process: the same parts as in a single process, with all shared state in the control
- * process.
- */
+/** Handles requests in a worker process; all shared state is in the control process. */
 export class DataPlane {
   readonly #parts: ProcessParts;
   readonly #control: ReturnType<typeof createControl>;
@@ -267,10 +263,7 @@ export function partOf(total: number, { worker, workers }: WorkerPlace): number 
   return Math.max(1, Math.floor(total / workers) + (worker < total % workers ? 1 : 0));
 }
 
-/**
- * The document for one of several workers: limits of concurrent requests, connections and queues are divided.
- * Everything else is equal in all workers.
- */
+/** The document for one of several workers, with limits of requests, connections and queues divided. */
 export function divideLimits(document: ConfigDocument, place: WorkerPlace): ConfigDocument {
   const { max_concurrent_requests: most, admission_queue: queue } = document.gateway;
   return {

@@ -12,7 +12,6 @@ export class InstanceHealth {
   readonly #sink: EventSink;
   /** By upstream: the workers whose breaker is not closed. */
   readonly #breakers = new Map<string, Map<number, Exclude<BreakerState, "closed">>>();
-  /** By upstream and endpoint: the workers that ejected it. */
   readonly #ejected = new Map<string, { upstream: string; endpoint: string; workers: Set<number> }>();
 
   constructor(sink: EventSink) {

@@ -6,7 +6,6 @@ import type { RateCharge, RateOutcome } from "#slices/rate-limit/rate-limit.slic
 import type { BudgetCharge, ChargeResult, IssuedCredential, UsageRow } from "#storage/state-store.ts";
 import type { ForcedState, UpstreamSnapshot } from "#upstream/upstream-registry.ts";
 
-/** Address of an open listener. */
 export interface ListenerAddress {
   readonly name: string;
   readonly address: string;
@@ -29,12 +28,10 @@ export interface WorkerSetup {
   readonly candidate: AcceptedCandidate;
 }
 
-/** An event of a worker. */
 export type WorkerEvent = {
   [K in EventKind]: { readonly kind: K; readonly payload: EventPayloads[K] };
 }[EventKind];
 
-/** State of a worker. */
 export interface WorkerStates {
   readonly upstreams: readonly UpstreamSnapshot[];
   readonly activeRequests: number;
@@ -51,7 +48,6 @@ export type WorkerCalls = {
   discard: { input: undefined; output: void };
   metrics: { input: undefined; output: string };
   states: { input: undefined; output: WorkerStates };
-  /** Recent traffic of routes. */
   traffic: { input: undefined; output: RecentTraffic };
   force: { input: ForcedState; output: void };
   /** All issued keys. */

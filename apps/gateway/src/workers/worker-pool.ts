@@ -84,7 +84,6 @@ class WorkerHandle {
 }
 
 const WORST = ["open", "half_open", "closed"] as const;
-
 const WORST_HEALTH = ["ejected", "half_open", "healthy"] as const;
 
 export interface WorkerPoolParts {
@@ -225,7 +224,6 @@ export class WorkerPool implements GenerationSubscribers {
     }
   }
 
-  /** Metrics of all processes, as one text. */
   async metricsText(): Promise<string> {
     const own = await this.#parts.ownMetrics();
     await this.#collect();
@@ -441,7 +439,6 @@ export function mergeWorkerStates(each: readonly WorkerStates[]): WorkerStates {
   };
 }
 
-/** Merges the traffic of workers. */
 export function mergeTraffic(each: readonly RecentTraffic[]): RecentTraffic {
   const requests = new Map<string, number>();
   for (const [route, count] of each.flatMap((one) => one.requests)) {

@@ -46,7 +46,6 @@ export function asCount(value: unknown): number | undefined {
 /** Whose way of streaming answers it is; others speak the same ways. */
 export type ChatFormat = "openai-chat" | "openai-responses" | "anthropic" | "google" | "ollama";
 
-/** A tool call by the model. */
 export interface ToolCall {
   readonly id: string | null;
   readonly name: string;
@@ -92,9 +91,7 @@ export interface ChatResponse {
 
 /** Enough for any response; limits the memory of a hostile stream. */
 const MAX_CHARACTERS = 8_388_608;
-
 const MAX_CHOICES = 128;
-
 const MAX_TOOL_CALLS = 1024;
 
 /** Text that grows by pieces, within a budget that all texts of an answer share. */

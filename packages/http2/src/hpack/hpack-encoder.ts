@@ -52,7 +52,6 @@ const LONG_COOKIE = 20;
 
 /** An entry that takes a larger share of the table would evict all useful ones. */
 const MAX_TABLE_SHARE = 0.75;
-
 const FIRST_SCRATCH_BYTES = 8192;
 const MAX_SCRATCH_BYTES = 65_536;
 /** A 32-bit integer with its prefix. */

@@ -8,7 +8,6 @@ export const END_OF_TEXT = 256;
 
 /** Minimum and maximum code length in bits. */
 const MIN_CODE_LENGTH = 5;
-
 const MAX_CODE_LENGTH = 30;
 
 /**
@@ -68,7 +67,6 @@ function numberCodes(): void {
 
 /** Bits per table lookup: enough for most pairs of letters and digits. */
 const STEP_BITS = 12;
-
 const STEP_MASK = (1 << STEP_BITS) - 1;
 
 /**
@@ -76,11 +74,8 @@ const STEP_MASK = (1 << STEP_BITS) - 1;
  * number of bytes, number of bits. 0 if a longer code starts there.
  */
 const steps = new Uint32Array(1 << STEP_BITS);
-
 const SECOND_SHIFT = 8;
-
 const COUNT_SHIFT = 16;
-
 const BITS_SHIFT = 20;
 
 /** With one more byte, this many bits fit into 32. */
@@ -91,7 +86,6 @@ const MAX_BITS_AFTER_TWO_BYTES = 17;
 
 /** Strings up to this size are decoded in a shared buffer. */
 const SCRATCH_BYTES = 8192;
-
 const scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES);
 
 buildSteps();

@@ -71,7 +71,6 @@ export const ENTRY_OVERHEAD_BYTES = 32;
 
 /** Default size of a dynamic table (RFC 9113, 6.5.2). */
 export const TABLE_BYTES = 4096;
-
 const MIN_SLOTS = 16;
 
 /**

@@ -62,10 +62,7 @@ interface BreakpointsInterceptorParts {
   readonly onHit: (ruleId: string) => void;
 }
 
-/**
- * Pauses exchanges until a decision. A paused exchange is listed as soon as its head is known; its body may still
- * arrive.
- */
+/** Pauses exchanges until a decision. Paused exchanges are listed before their body has arrived. */
 export class BreakpointsInterceptor implements Interceptor {
   readonly name = "breakpoints";
   readonly #parts: BreakpointsInterceptorParts;

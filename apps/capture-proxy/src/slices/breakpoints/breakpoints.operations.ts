@@ -206,7 +206,6 @@ async function showPaused(paused: Paused, options: ShowOptions): Promise<PausedI
   };
 }
 
-/** The body of the paused message. */
 async function heldBody({ exchange, side, content }: Paused, options: ShowOptions): Promise<ShownBody> {
   const { sizeBytes } = side === "request" ? exchange.requestBody : exchange.responseBody;
   switch (content?.kind) {

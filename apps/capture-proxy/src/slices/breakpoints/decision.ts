@@ -18,7 +18,6 @@ export type EditStep = { readonly path: string } & (
   | { readonly kind: "replace-in-url"; readonly pattern: string; readonly replacement: string }
 );
 
-/** A body as given by the caller. */
 export type GivenBody =
   | { readonly form: "text"; readonly text: string }
   | { readonly form: "bytes"; readonly bytes: Buffer };

@@ -177,10 +177,7 @@ type Subject =
   | { readonly side: "request"; readonly message: Readonly<RequestMessage> }
   | { readonly side: "response"; readonly message: Readonly<ResponseMessage> };
 
-/**
- * Applies changes to a copy of a message, in order. Throws 400 that names the invalid part of the request, or 409 if
- * the body cannot be edited.
- */
+/** Applies changes to a copy of a message. Throws 400, or 409 if the body cannot be edited. */
 export async function edited(subject: Subject, body: DraftBody, steps: readonly EditStep[]): Promise<Edited> {
   const draft = new Draft(subject, body);
   for (const step of steps) draft.take(step);
@@ -398,10 +395,7 @@ function checkedValue(step: { readonly path: string }, name: string, value: stri
   return octets;
 }
 
-/**
- * Fields of a synthetic response without framing fields, which the engine writes. Throws 400 for invalid names or
- * values.
- */
+/** Fields of a synthetic response; the engine writes the framing. Throws 400 for invalid ones. */
 function checkedFields(pairs: readonly (readonly [string, string])[], path: string): RawFields {
   const fields: RawFields = [];
   for (const [name, value] of pairs) {

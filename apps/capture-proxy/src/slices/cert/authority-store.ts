@@ -45,10 +45,7 @@ export interface AuthorityStore {
   readonly certificatePath: string;
   /** True if {@link AuthorityStoreOptions} named the CA or an import put it in the directory. */
   readonly isImported: boolean;
-  /**
-   * Replaces the CA and keeps the old files. Throws {@link AuthorityStoreError}, also if {@link AuthorityStoreOptions}
-   * named the CA's files.
-   */
+  /** Replaces the CA and keeps the old files. Throws {@link AuthorityStoreError}. */
   renew(): void;
   /** Calls `listener` after each replacement; returns the function that unsubscribes. */
   onChange(listener: (authority: CertificateAuthority) => void): () => void;

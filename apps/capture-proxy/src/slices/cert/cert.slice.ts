@@ -139,10 +139,7 @@ interface ProbeStep {
   readonly detail: string;
 }
 
-/**
- * Sends one HTTPS request through a proxy, trusting only the given CA; returns the steps up to and including the first
- * failure. Never rejects.
- */
+/** Sends one HTTPS request through a proxy with one CA; returns the steps up to a failure. Never rejects. */
 export type InterceptionProbe = (request: {
   readonly proxyAddress: string;
   readonly url: string;

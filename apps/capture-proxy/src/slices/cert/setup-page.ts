@@ -101,7 +101,6 @@ function environment(data: SetupData): string {
 
 /** The picture behind `https://weir/check`; loading it proves that the certificate is trusted. */
 export const CHECK_SVG = `<svg xmlns="http://www.w3.org/2000/svg" width="280" height="40" viewBox="0 0 280 40" role="img" aria-label="It works"><rect width="280" height="40" rx="8" fill="#1a7f37"/><path d="M14 21l5 5 10-12" fill="none" stroke="#fff" stroke-width="3" stroke-linecap="round" stroke-linejoin="round"/><text x="42" y="26" font-family="system-ui, sans-serif" font-size="16" fill="#fff">HTTPS goes through Weir</text></svg>\n`;
-
 const WAVES = `<path d="M2 6h20v4H2z" fill="currentColor"/><path d="M3 13c2.2 0 2.2 1.6 4.5 1.6S9.7 13 12 13s2.2 1.6 4.5 1.6S18.8 13 21 13M3 18c2.2 0 2.2 1.6 4.5 1.6S9.7 18 12 18s2.2 1.6 4.5 1.6S18.8 18 21 18" stroke="currentColor" stroke-width="1.8" stroke-linecap="round"/>`;
 
 /** The web UI's logo. */

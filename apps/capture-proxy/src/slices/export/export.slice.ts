@@ -16,9 +16,7 @@ export function createExportSlice(host: SliceHost): Slice<typeof exportOperation
 
 /** Base64 characters per echo line; cmd.exe accepts lines of 8191 characters. */
 const CMD_LINE = 4000;
-
 const MAX_CONFIG_BODY_BYTES = 32_768;
-
 const ESCAPES: Readonly<Record<string, string>> = { "\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t" };
 
 const WRITERS = {
@@ -161,7 +159,6 @@ function toBase64(wire: string): string {
 
 /** Larger bodies do not fit a command line or a clipboard. */
 export const MAX_BODY_BYTES = 8_388_608;
-
 const SCHEMES: Readonly<Record<string, "http" | "https">> = { http: "http", https: "https", ws: "http", wss: "https" };
 
 /**

@@ -22,10 +22,7 @@ const CONDITIONS = ["if-match", "if-modified-since", "if-none-match", "if-range"
 const ANNOUNCES_NONE = /^(?:[Pp][Oo][Ss][Tt]|[Pp][Uu][Tt]|PATCH|PROPFIND|PROPPATCH|QUERY)$/u;
 const REFUSED_METHODS: ReadonlySet<string> = new Set(["CONNECT", "TRACE", "TRACK"]);
 
-/**
- * A fetch call for Node and browsers. fetch adds fields, joins repeated ones, and cannot send every request; comments
- * in the text say where.
- */
+/** A fetch call for Node and browsers; comments in the text name what fetch cannot send. */
 export function fetchText(request: SnippetRequest): string {
   const isBodyless = request.method === "GET" || request.method === "HEAD";
   const fields = writtenFields(request);

@@ -50,10 +50,7 @@ export function writtenFields(request: SnippetRequest, writes: (name: string) =>
   });
 }
 
-/**
- * Comments on a tool's changes to fields: those of `added` that the request lacks, and joined repetitions. Plain words
- * only: some shells interpret comments.
- */
+/** Comments on a tool's changes to fields, in plain words: some shells interpret comments. */
 export function changedFields(
   tool: string,
   request: SnippetRequest,

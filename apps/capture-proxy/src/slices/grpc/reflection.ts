@@ -32,7 +32,6 @@ const MAX_MS = 15_000;
 const MAX_ROUNDS = 20;
 const MAX_NAMES = 2000;
 const UNIMPLEMENTED = 12;
-
 const TEXT = `syntax = "proto3";
 message Request { string host = 1; oneof message_request { string file_by_filename = 3;
   string file_containing_symbol = 4; string list_services = 7; } }
@@ -50,10 +49,7 @@ interface ReflectionResponse {
   readonly errorResponse?: { readonly errorMessage?: string };
 }
 
-/**
- * Fetches all files of all services of a server (gRPC server reflection). Requests pass rules, capture and upstream
- * settings. Throws {@link ReflectionProblem}.
- */
+/** Fetches all files of a server (gRPC server reflection). Throws {@link ReflectionProblem}. */
 export async function reflect(wanted: ReflectGrpcSchema, send: SendExchange, signal: AbortSignal): Promise<Reflected> {
   const { schema } = buildSchema([parseProtoText("reflection.proto", TEXT)]);
   const target = readTarget(wanted);

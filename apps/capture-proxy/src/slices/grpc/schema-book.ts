@@ -1,7 +1,6 @@
 import { buildSchema, type MethodType, type Schema, type SchemaFile } from "@headworks/protobuf";
 import type { Database } from "#storage/database.ts";
 
-/** A schema as stored. */
 export interface StoredSchema {
   readonly id: string;
   readonly name: string;

@@ -32,13 +32,9 @@ export class SchemaProblem extends Error {
 
 /** Marks the thread started below among all threads that load this file. */
 const MARK = "readsGrpcSchema";
-
 const MAX_MS = 15_000;
-
 const MAX_HEAP_MB = 512;
-
 const MAX_NAME_LENGTH = 1024;
-
 const given = workerData as { readonly [MARK]?: true; readonly text: SchemaText } | null;
 
 if (given?.[MARK] === true) parentPort?.postMessage(outcomeOf(given.text));

@@ -5,7 +5,6 @@ import type { Clock } from "#slice.ts";
 
 type HitName = keyof Metrics["intercept_hits"];
 
-/** Names of rule kinds in the metrics. */
 const HIT_NAMES: Readonly<Partial<Record<RuleKind, HitName>>> = {
   block: "block_list",
   mock: "mocks",

@@ -105,10 +105,7 @@ async function prometheusText(facts: ScrapeFacts): Promise<string> {
   return latencyText(latency) + (await registry.metrics());
 }
 
-/**
- * Written by hand: the library accepts no precomputed sums, and its own counting costs more than all other counts of a
- * request.
- */
+/** Written by hand: the library accepts no precomputed sums, and its counting costs more. */
 function latencyText({ buckets, sumMs }: ScrapeFacts["latency"]): string {
   const lines = buckets.map(({ le, count }) => `${LATENCY}_bucket{le="${le === null ? "+Inf" : le / 1000}"} ${count}`);
   return [
@@ -233,10 +230,7 @@ interface LoopSample {
 const RESOLUTION_MS = 20;
 const WINDOW_MS = 60_000;
 
-/**
- * Measures the event loop in windows of a minute; a sample covers the current window, or the last one while the current
- * is young.
- */
+/** Measures the event loop by minutes; a sample covers the current minute, or the last while it is young. */
 class LoopMonitor {
   readonly #clock: Clock;
   readonly #histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });

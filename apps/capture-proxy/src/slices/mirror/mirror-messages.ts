@@ -45,7 +45,6 @@ export type ToMirror =
 
 export interface MirrorResult {
   readonly number: number;
-  /** Number of body files. */
   readonly files: number;
   readonly bytes: number;
   /** One sentence; undefined on success, or if a newer response to the same URL was written first. */

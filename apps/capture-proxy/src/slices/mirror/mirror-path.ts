@@ -99,10 +99,7 @@ function escapedByte(raw: Buffer, at: number): number | undefined {
   return /^[0-9a-f]{2}$/i.test(digits) ? Number.parseInt(digits, 16) : undefined;
 }
 
-/**
- * The percent sign, so that "%2541" is not "%41"; control characters; characters that Windows refuses; bidirectional
- * and invisible characters.
- */
+/** Percent sign, control characters, characters Windows refuses, bidirectional and invisible ones. */
 const UNSAFE = /[%<>:"|?*\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}]/gu;
 
 function escapedText(bytes: Buffer): string {

@@ -8,7 +8,6 @@ const MAX_RESULTS = 64;
 
 /** Lowers the thread's priority below the proxy's. Only Linux has priorities per thread. */
 const NICENESS = 10;
-
 const port = parentPort;
 if (port !== null) {
   if (process.platform === "linux") setPriority(0, NICENESS);

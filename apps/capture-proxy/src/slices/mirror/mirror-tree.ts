@@ -30,7 +30,6 @@ const STALE_MS = 600_000;
 const MAX_HOSTS = 1000;
 /** Limit of cached directory listings on case-insensitive file systems. */
 const MAX_LISTINGS = 500;
-
 const DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 const NEW_FILE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 /**
@@ -39,7 +38,6 @@ const NEW_FILE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | con
  */
 const OPEN_FILES = "/proc/self/fd";
 
-/** An open directory inside the tree. */
 interface OpenDirectory {
   readonly fd: number;
   /** Path that resolves its entries. */
@@ -201,10 +199,7 @@ export class MirrorTree {
     }
   }
 
-  /**
-   * The name under which `name` is stored. On a case-insensitive file system, a later spelling gets a fingerprint, so
-   * that two URLs do not share a file.
-   */
+  /** The name under which `name` is stored; ignoring case, later spellings get a fingerprint. */
   #spelling(directory: OpenDirectory, name: string): string {
     if (!this.#ignoresCase) return name;
     const listing = this.#listing(directory);

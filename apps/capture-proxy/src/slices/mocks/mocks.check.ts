@@ -62,10 +62,7 @@ const FLAT = [
 
 const SHORTHAND = ["url_pattern", "host_pattern", "path_pattern", "method"] as const;
 
-/**
- * Reads the body of a create or update, with defaults. Throws 400 with all issues. `hasCollection` tells whether a
- * collection exists.
- */
+/** Reads the body of a create or update, with defaults. Throws 400 with all issues. */
 export function readDraft(body: NewMock, hasCollection: (id: string) => boolean): MockDraft {
   const issues: ErrorDetail[] = [];
   const isShorthand = body.condition === undefined && SHORTHAND.some((name) => body[name] !== undefined);

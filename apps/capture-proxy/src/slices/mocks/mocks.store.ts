@@ -11,10 +11,7 @@ export interface MocksStore {
   /** Hits and sequence indexes as last written. */
   readonly progress: () => ReadonlyMap<string, Readonly<MockProgress>>;
   readonly insert: (rules: readonly StoredMock[]) => void;
-  /**
-   * Replaces rules, all or none. A `kept` version is stored with its rule; the oldest versions above the limit are
-   * removed.
-   */
+  /** Replaces rules, all or none. A `kept` version is stored; the oldest above the limit are removed. */
   readonly update: (changes: readonly { readonly rule: StoredMock; readonly kept?: StoredVersion }[]) => void;
   readonly remove: (ids: readonly string[]) => void;
   /** Newest first. */
@@ -23,10 +20,7 @@ export interface MocksStore {
   readonly saveCollection: (collection: StoredCollection) => void;
   /** Its rules stay, without a collection. */
   readonly removeCollection: (id: string) => void;
-  /**
-   * Replaces all rules except recorded ones, in this order; the cache is unchanged, see `reload`. Statistics of
-   * remaining rules are kept.
-   */
+  /** Replaces all rules except recorded ones. The cache is unchanged; statistics of remaining rules stay. */
   readonly replaceAll: (
     rules: readonly {
       readonly rule: StoredMock;

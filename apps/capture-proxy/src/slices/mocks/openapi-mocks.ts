@@ -17,7 +17,6 @@ import { exampleOf, type Resolve } from "./schema-example.ts";
 
 /** Placeholder for a variable of unknown value. */
 const UNKNOWN = "{}";
-
 const METHODS = ["get", "put", "post", "delete", "options", "head", "patch", "trace"] as const;
 
 /**

@@ -10,10 +10,7 @@ const DEEPEST = 16;
 /** How often a schema may occur inside itself before its example ends. */
 const MAX_REPEATS = 1;
 
-/**
- * An example for a schema of OpenAPI 3.0 or 3.1: its own example or default, else one made from its type. Recursive
- * schemas end.
- */
+/** An example for a schema of OpenAPI 3: its own or default, else by type. Recursive schemas end. */
 export function exampleOf(schema: unknown, resolve: Resolve): unknown {
   return new ExampleMaker(resolve).make(schema, 0) ?? null;
 }
@@ -117,7 +114,6 @@ class ExampleMaker {
   }
 }
 
-/** The example, default or constant that a schema declares. */
 function declaredExample(members: Members): { readonly value: unknown } | undefined {
   for (const name of ["example", "const", "default"]) {
     if (Object.hasOwn(members, name) && members[name] !== undefined) return { value: members[name] };

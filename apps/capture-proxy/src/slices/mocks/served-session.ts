@@ -18,10 +18,7 @@ import type { CaptureStore } from "#storage/capture-store.ts";
 
 /** A recorded session that responds in place of all origins. */
 export interface ServedSession {
-  /**
-   * Responds to an exchange without a matching rule. Never throws, since errors must not reach an origin in strict
-   * mode.
-   */
+  /** Responds to an unmatched exchange. Never throws: in strict mode errors must not reach an origin. */
   response(exchange: Exchange): Verdict | Promise<Verdict>;
   broken(exchange: Exchange, error: unknown): Verdict;
   /** Tunnels cannot be replayed from a recording. */

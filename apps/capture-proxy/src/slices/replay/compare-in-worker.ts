@@ -15,10 +15,7 @@ const SMALL_CHARACTERS = 131_072;
 const MAX_MS = 10_000;
 const MAX_HEAP_MB = 512;
 
-/**
- * Compares two sides; large bodies in a worker thread, so that traffic continues. A comparison beyond 10 s or the
- * memory limit falls back to comparing bytes.
- */
+/** Compares two sides, large bodies in a worker thread; beyond 10 s or the memory by bytes. */
 export async function compareInWorker(clock: Clock, comparison: Comparison): Promise<EntryDiff> {
   const { left, right, options } = comparison;
   const bodies = [left.requestBody, left.responseBody, right.requestBody, right.responseBody];

@@ -33,7 +33,6 @@ const COMPARED_BYTES = 4_194_304;
 const RANGE_BYTES = 16_777_216;
 /** Bodies above this size are not hashed. */
 const HASHED_BYTES = 268_435_456;
-
 const NO_TIMINGS = { blocked: null, dns: null, connect: null, tls: null, send: null, wait: null, receive: null };
 
 /** Throws 400 with each path that does not parse. */

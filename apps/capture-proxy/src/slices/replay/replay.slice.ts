@@ -16,12 +16,9 @@ import {
 } from "./saved-handlers.ts";
 
 const DEFAULT_LIMIT = 100;
-
 const DEFAULT_RESULTS = 1000;
-
 const HISTORY_BOUNDS = { singles: 2000, batches: 100, batchResults: 20_000 };
 
-/** Saved requests, replays, batches and comparisons. */
 export function createReplaySlice(host: SliceHost): Slice<typeof replayOperations> {
   const saved = createSavedRequestsStore(host.database);
   const history = createHistoryStore(host.database, HISTORY_BOUNDS);

@@ -115,10 +115,7 @@ export class EditedBody {
     }
   }
 
-  /**
-   * Waits for the end of the original body, after which it can be replaced. Streams and bodies over the limit are not
-   * waited for; see `isForwarded`.
-   */
+  /** Waits for the end of the original body, except for streams and bodies over the limit. */
   async settle(): Promise<void> {
     const isStream = this.#content === undefined && this.#source.obstacle() !== undefined && !this.#source.isBodiless();
     if (isStream) this.#isForwarded = true;

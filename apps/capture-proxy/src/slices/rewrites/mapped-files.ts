@@ -16,10 +16,7 @@ export interface MappedFiles {
 
 const INDEX = "index.html";
 
-/**
- * `roots` are absolute directories; relative paths are resolved against the first. Files must lie below a root after
- * all symbolic links are resolved.
- */
+/** `roots` are absolute. Files must lie below a root after all symbolic links are resolved. */
 export function createMappedFiles(roots: () => readonly string[], limitBytes: () => number): MappedFiles {
   const located = (path: string): string | undefined => {
     const all = roots();

@@ -22,7 +22,6 @@ import { compileOnce } from "./rewrites.compile.ts";
 import type { TextThread } from "./text-thread.ts";
 
 const set = (name: string, value: string): RewriteAction => ({ type: "set_header", name, value });
-
 const remove = (name: string): RewriteAction => ({ type: "remove_header", name });
 
 /** Rule templates; each lacks a name and a condition. */

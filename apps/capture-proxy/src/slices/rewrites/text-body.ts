@@ -4,11 +4,8 @@ import { declaredCharset, decodeText, encodeText } from "@headworks/http-fields/
 
 /** Invalid octets are mapped to lone surrogates from here on, which valid text never contains. */
 const ESCAPE = 0xdc00;
-
 const ESCAPED = /[\udc80-\udcff]/;
-
 const isHigh = (unit: number): boolean => unit >= 0xd800 && unit <= 0xdbff;
-
 const isTrail = (octet: number): boolean => (octet & 0xc0) === 0x80;
 
 /** A body as text that encodes to exactly the same bytes. */
@@ -46,10 +43,7 @@ export function readTextBody(bytes: Buffer, contentType: string | undefined): Te
   return { text: decodeOctets(bytes), charset: "octets", mark: NO_MARK };
 }
 
-/**
- * True when ASCII words can be searched in the raw bytes: the charset is a superset of ASCII, and no ASCII octet is
- * part of another character.
- */
+/** True when ASCII words can be searched in the raw bytes of this charset. */
 export function hasPlainAscii(bytes: Buffer, contentType: string | undefined): boolean {
   const mediaType = parseMediaType(contentType);
   if (mediaType !== undefined && MEDIA.has(mediaType.type) && !isTextual(mediaType)) return false;
@@ -86,10 +80,7 @@ export function withCharset(contentType: string, charset: string): string {
     : `${contentType}; charset=${charset}`;
 }
 
-/**
- * Decodes UTF-8, with each invalid octet as a lone surrogate (U+DC80 to U+DCFF), so that {@link encodeOctets} returns
- * exactly the same bytes.
- */
+/** Decodes UTF-8 with invalid octets as lone surrogates, so that {@link encodeOctets} is exact. */
 export function decodeOctets(bytes: Buffer): string {
   const pieces: string[] = [];
   let from = 0;

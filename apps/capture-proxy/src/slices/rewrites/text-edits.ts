@@ -42,7 +42,6 @@ export function editWord(
 }
 
 const TOO_LARGE = { problem: "the pattern takes too long on this body, or makes it too large" };
-
 const countWords = (count: number): string => (count === 1 ? "1 match replaced" : `${count} matches replaced`);
 
 /** Compiles an action for any number of texts. Throws a `RangeError` for one that the check of rules rejects. */

@@ -135,10 +135,7 @@ class RunningPrograms implements Observer, SliceTask {
     program.renewedMs = this.#host.clock.monotonic();
   }
 
-  /**
-   * Waits until the run's traffic is stored. The proxy stays open while clients use it, since a program may still be
-   * running.
-   */
+  /** Waits until the run's traffic is stored. The proxy stays open while clients use it. */
   async end(program: Program): Promise<void> {
     const { clock, events, store } = this.#host;
     program.endedMs ??= clock.now();

@@ -35,10 +35,7 @@ interface StreamWatchOptions {
 /** A piece of the body with its arrival time, or the start of a replacement body. */
 type Arrival = { readonly atMs: number; readonly bytes: Buffer } | "another body";
 
-/**
- * Records the frames of a streamed response. Pieces are queued at once and parsed after they were forwarded, so the
- * stream is not delayed.
- */
+/** Records the frames of a streamed response, parsed after they were forwarded. */
 export class StreamWatch implements BodyWatcher {
   readonly #options: StreamWatchOptions;
   #arrivals: Arrival[] = [];
@@ -314,10 +311,7 @@ type DecoderStop = "truncated" | "damaged" | "grows too much";
 const SUSPECT_BYTES = 33_554_432;
 const SUSPECT_GROWTH = 250;
 
-/**
- * Decodes one content coding of an endless stream on zlib's threads. Output is delivered in small parts as it is made,
- * so memory stays flat at any growth.
- */
+/** Decodes one content coding of an endless stream on zlib's threads, in bounded memory. */
 export class ResponseDecoder {
   readonly #coding: DecodableCoding;
   readonly #onBytes: (bytes: Buffer) => void;

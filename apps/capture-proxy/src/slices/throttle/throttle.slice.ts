@@ -143,7 +143,6 @@ function createThrottleStore(database: Database): ThrottleStore {
 }
 
 const STEPS = 2 ** 32;
-
 const evenRandom = (): number => randomInt(STEPS) / STEPS;
 
 /** The bandwidth limiter that all throttled connections share, with the current profile. */

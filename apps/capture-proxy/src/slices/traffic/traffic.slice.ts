@@ -26,7 +26,6 @@ function createTrafficOperations(
 }
 
 type Table = Handlers<typeof trafficOperations>;
-
 type Change = "noteTraffic" | "deleteTraffic" | "clearTraffic" | "importHar";
 
 function createChanges(host: Pick<SliceHost, "store" | "events">, observer: TrafficObserver): Pick<Table, Change> {
@@ -350,10 +349,7 @@ export class TrafficObserver implements Observer {
     for (const exchange of this.#shown.keys()) if (removed.has(exchange.id)) this.#drop(exchange);
   }
 
-  /**
-   * Handles the clearing of a session: shown running exchanges are dropped with it. Those not shown yet get new
-   * sequence numbers, after the clearing.
-   */
+  /** Drops the shown running exchanges of a cleared session; others get new sequence numbers. */
   forgetAll(sessionId: string): void {
     const { store } = this.#host;
     for (const exchange of this.#shown.keys()) if (store.sessionIdOf(exchange) === sessionId) this.#drop(exchange);

@@ -22,7 +22,6 @@ import type { StoredWsRule } from "./ws-rule.ts";
 
 /** The code of a connection without a close frame (RFC 6455, 7.1.5); never sent. */
 const ABNORMAL_CLOSURE = 1006;
-
 const PASS: MessageVerdict = { kind: "pass" };
 
 /** Records the messages of one connection and applies the rules that match it. */

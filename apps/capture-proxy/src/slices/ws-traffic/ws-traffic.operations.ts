@@ -11,7 +11,6 @@ import { newWsRule, showWsRule, type StoredWsRule, updatedWsRule, wsRuleIssues }
 import type { PausedMessages, WsTrafficInterceptor } from "./ws-traffic.interceptor.ts";
 
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/u;
-
 const MAX_CONTROL_BYTES = 125;
 
 /** A close frame starts with a code of two bytes. */

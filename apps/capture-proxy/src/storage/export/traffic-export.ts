@@ -367,10 +367,7 @@ const DROPPED = FRAME_EFFECTS.indexOf("dropped") + 1;
 const LAST_DATA_OPCODE = 2;
 const FIRST_CONTROL_OPCODE = 8;
 
-/**
- * Members `streams` and `frames` of a native document, after its entries; omitted if empty. A frame refers to its
- * stream by index.
- */
+/** Members `streams` and `frames` of a native document. A frame refers to its stream by index. */
 export function* streamTexts(database: Database, sessionNumber: number): Generator<string> {
   const streams = database
     .prepare("SELECT * FROM stream WHERE session = ? AND is_gone = 0 ORDER BY number")

@@ -164,7 +164,6 @@ class ElementTasks {
   }
 }
 
-/** Receives the entries of a document. */
 export interface DocumentTarget extends FileTarget {
   entry(entry: ImportedEntry): void;
   /** A stream of an earlier entry; returns its index. Throws {@link MemberError}. */

@@ -18,10 +18,7 @@ export interface HugeDocument {
   ) => Promise<ImportResult>;
 }
 
-/**
- * Checks that importing a huge body takes no more memory than a small one. Each such test is alone in its file: the
- * peak memory of a process never decreases.
- */
+/** Importing a huge body takes no more memory than a small one. Alone in its file: peaks stay. */
 export async function importsInLittleMemory(
   directory: string,
   { before, after, chunks, ...document }: HugeDocument,

@@ -177,10 +177,7 @@ export function keptBytes(body: ImportedMessage["body"]): number {
   return body === undefined ? 0 : body instanceof Uint8Array ? body.length : body.sizeBytes;
 }
 
-/**
- * The client of an entry or stream. Files of earlier versions give Weir's own requests a client with an invalid address
- * and a negative connection.
- */
+/** The client of an entry or stream, in files of earlier versions too. */
 export function clientOf(
   clientAddress: string | null,
   connection: number | null,
@@ -252,10 +249,7 @@ export interface FileTarget {
   hasRoom(): Promise<void>;
 }
 
-/**
- * Restores the content codings of imported content; see `codedBody`. `contentEncoding` is undefined for content that is
- * still coded.
- */
+/** Restores the content codings of imported content. `contentEncoding`: undefined if still coded. */
 export function contentInMemory(
   bytes: Uint8Array,
   contentEncoding: readonly string[] | undefined,

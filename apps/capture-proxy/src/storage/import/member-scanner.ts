@@ -84,7 +84,6 @@ export class MemberScanner {
     this.#handlers = handlers;
   }
 
-  /** An error at the current byte. */
   #error(message: string): DocumentError {
     return new DocumentError(message, this.seenBytes + this.#at);
   }

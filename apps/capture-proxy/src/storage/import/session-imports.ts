@@ -53,7 +53,6 @@ export type FromImport =
       readonly skipped: number;
       /** At most {@link MAX_ERRORS}. */
       readonly errors: readonly string[];
-      /** Number of further errors. */
       readonly moreErrors: number;
       readonly session: ImportedSession;
     }
@@ -70,7 +69,6 @@ class ImportRefusedError extends Error {
 
 type ImportOutcome = Omit<ImportResult, "session_id" | "dropped_count" | "displaced_count"> & {
   readonly session: ImportedSession;
-  /** Number of further errors. */
   readonly moreErrors: number;
 };
 

@@ -24,10 +24,7 @@ export interface FoundMatches {
   readonly seqs: readonly number[];
 }
 
-/**
- * Tries a condition on the newest entries, yielding between time slices. Tunnels have no messages and are skipped.
- * Stops after `maxMs`.
- */
+/** Tries a condition on the newest entries in time slices, without tunnels. Stops after `maxMs`. */
 export async function matchPreview(
   source: EntrySource,
   request: PreviewRequest,
@@ -75,10 +72,7 @@ export async function matchPreview(
   }
 }
 
-/**
- * Explains the condition for the requested entry in the last phase it reached; undefined if the session lacks the
- * entry.
- */
+/** Explains the condition for an entry in the last phase it reached; undefined if the session lacks it. */
 export function explainMatch(source: EntrySource, request: PreviewRequest): Explanation | undefined {
   const { scope, phases, explain } = request;
   if (explain === undefined) return undefined;
@@ -115,7 +109,6 @@ class RecordTexts {
   }
 }
 
-/** A stored entry as match subject in one phase. */
 class RecordSubject implements MatchSubject {
   readonly phase: "request" | "response";
   readonly #record: QueryRecord;

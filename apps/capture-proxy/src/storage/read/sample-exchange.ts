@@ -54,7 +54,6 @@ const UNCHANGEABLE = {
 };
 
 let serial = 0;
-
 const FIRST_LINE = "GET / HTTP/1.1\r\n";
 
 /** Field lines as HTTP/1.1 would receive them; undefined if impossible. */

@@ -47,10 +47,7 @@ export function parsed<T>(value: unknown): T | null {
   return typeof value === "string" ? (JSON.parse(value) as T) : null;
 }
 
-/**
- * Fields from a trusted column: a JSON array or field lines (`FieldLines`).
- * @throws SyntaxError if the file is corrupt
- */
+/** Fields from a trusted column: a JSON array or field lines. Throws SyntaxError if the file is corrupt. */
 export function storedFields(value: unknown): RawFields | null {
   if (typeof value !== "string") return null;
   return value.startsWith("[") ? (JSON.parse(value) as RawFields) : fieldsOfLines(value);

@@ -581,10 +581,7 @@ class EntryReader {
     return includeBodies && decompressed ? await decodedEntry(entry, this.#bodies, ENTRY_BODY_BYTES) : entry;
   }
 
-  /**
-   * The first entry always has its bodies. An entry whose bodies exceed the budget starts the next page, or without
-   * pages is returned without them.
-   */
+  /** The first entry always has its bodies; one that exceeds the budget starts the next page. */
   page(shown: readonly number[], { scope, includeBodies, cursor }: EntriesRequest): FilledPage {
     const entries: TrafficEntry[] = [];
     let roomBytes = PAGE_BODY_BYTES;

@@ -272,7 +272,6 @@ export class FilteredSet {
   readonly #database: Database;
   readonly #scope: SessionScope;
   readonly #bodies: StoredBodies;
-  /** For filters on streams. */
   readonly #streams: EntryStreams | undefined;
   readonly #older: Statement;
   readonly #newer: Statement;

@@ -8,10 +8,7 @@ const ROW_BITS = 14;
 const FULL_COLUMN = 6500;
 /** Small entries share a column; a candidate column costs a check of all its entries. */
 const ENTRIES_OF_COLUMN = 16;
-/**
- * A needle is represented by the n-grams that end at its first positions. Positions this close are always in one
- * column.
- */
+/** A needle is represented by the n-grams that end at its first positions. All are in one column. */
 const MAX_NEEDLE_POSITIONS = 32;
 
 /** Full code units, so that non-ASCII letters stay distinct. */
@@ -53,10 +50,7 @@ export interface ColumnSpan {
   last: number;
 }
 
-/**
- * Builds signatures column by column. A column covers a few small entries or part of a large one, so that columns are
- * about equally full.
- */
+/** Builds signatures by columns: a few small entries or part of a large one, about equally full. */
 export class SignatureColumns {
   readonly entries: IndexedEntry[] = [];
   readonly spans: ColumnSpan[] = [];

@@ -134,10 +134,7 @@ interface JoinedMessage {
   readonly payload: Buffer;
 }
 
-/**
- * Joins the frames of both sides into messages, newest first. Where frames are missing, each contiguous run is a
- * message.
- */
+/** Joins the frames of both sides into messages, newest first; missing frames separate messages. */
 export function* messagesBackwards(frames: Iterable<FrameOfMessage>): Generator<JoinedMessage> {
   // By direction: frames of a message whose first frame is still to come, last one first.
   const unfinished = new Map<number, Buffer[]>();

@@ -74,7 +74,6 @@ export class StreamRows {
     this.isUntidy = this.#untidy.get() !== undefined;
   }
 
-  /** Highest stream number ever stored. */
   get highestNumber(): number {
     return Number(this.#database.prepare("SELECT MAX(number) AS number FROM stream").get()?.["number"] ?? 0);
   }

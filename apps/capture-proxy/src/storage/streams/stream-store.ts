@@ -130,7 +130,6 @@ export interface FrameRecord {
   /** As received on the wire. */
   readonly wireBytes: number;
   readonly isCompressed: boolean;
-  /** Masking key of a masked frame. */
   readonly mask?: number;
   readonly effect?: FrameEffect;
   /** The payload before a rule changed it. */
@@ -203,7 +202,6 @@ export interface StoredFrame {
   readonly atMs: number;
   /** Up to the requested bytes. */
   readonly payload: Uint8Array;
-  /** Stored bytes of the payload. */
   readonly storedBytes: number;
   readonly sizeBytes: number;
   readonly wireBytes: number;
@@ -292,7 +290,6 @@ export interface StreamStats {
   readonly framesNotStored: number;
   readonly framesStored: number;
   readonly storedBytes: number;
-  /** Stored frames by type. */
   readonly byType: Readonly<Partial<Record<FrameType, number>>>;
 }
 

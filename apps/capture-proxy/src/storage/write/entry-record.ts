@@ -165,10 +165,7 @@ const LENGTH_BYTES = 4;
 /** Upper bound of the UTF-8 bytes per UTF-16 code unit. */
 const CHARACTER_BYTES = 3;
 
-/**
- * Encoded entries for the writer in one transferable buffer. Each entry is the length of its text, the text, and its
- * body bytes in order.
- */
+/** Encoded entries in one transferable buffer: the length of the text, the text, the body bytes. */
 export class BatchMemory {
   readonly memory: ArrayBuffer;
   readonly #bytes: Buffer;
@@ -370,10 +367,7 @@ export class EntryRows {
     this.#deleteBodies = database.prepare("DELETE FROM body WHERE key BETWEEN ? AND ? RETURNING file");
   }
 
-  /**
-   * Inserts an entry, or replaces its running state. An entry known to have been stored and deleted since stays
-   * deleted.
-   */
+  /** Inserts an entry or replaces its running state. An entry that was stored and deleted stays deleted. */
   store(entry: IncomingEntry, log: ChangeLog): void {
     const { record } = entry;
     if (entry.isImported && this.#byId.get(record[ID]) !== undefined) {

@@ -325,10 +325,7 @@ export function resourceTypeOf(hints: ResourceHints): ResourceType {
 const MEDIA_TYPES = new Map<string, ResourceType>();
 const MAX_MEDIA_TYPES = 1024;
 
-/**
- * A cheap classification: parsing every media type would dominate, and caching is unbounded since origins may invent
- * types.
- */
+/** A cheap classification: parsing would dominate, and a cache would be unbounded. */
 function typeOfMedia(mediaType: string): ResourceType {
   const known = MEDIA_TYPES.get(mediaType);
   if (known !== undefined) return known;

@@ -179,10 +179,7 @@ class Retention {
     if (this.#streams.shed(excess, log) === 0) this.#unprunableBytes = excess;
   }
 
-  /**
-   * Removes entries that exceed the limit alone, so that older ones are not removed for them. Returns false if some are
-   * still to be checked.
-   */
+  /** Removes entries that exceed the limit alone. Returns false if some are still to be checked. */
   #pruneTooLarge(log: ChangeLog): boolean {
     if (!this.#mayBeTooLarge) return true;
     const rows = this.#sizes.all(this.#fittingUpTo, SIZES_PER_STEP);
@@ -378,10 +375,7 @@ export class TrafficWriter {
     });
   }
 
-  /**
-   * Makes all commits so far durable without blocking further ones. A checkpoint syncs the log before it copies pages,
-   * so syncing the log suffices.
-   */
+  /** Makes all commits durable: a checkpoint syncs the log first, so syncing the log suffices. */
   async sync(): Promise<void> {
     await this.files.sync();
     const fd = openSync(`${this.#path}-wal`, "r+");

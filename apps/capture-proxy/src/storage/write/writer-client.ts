@@ -469,10 +469,7 @@ export class WriterClient {
     };
   }
 
-  /**
-   * Commits the queue and ends the thread. Entries that the disk rejects are counted as lost and reported by the alarm
-   * and the status.
-   */
+  /** Commits the queue and ends the thread. Rejected entries count as lost. */
   async close(): Promise<void> {
     this.#flushQueues();
     this.#closing = true;

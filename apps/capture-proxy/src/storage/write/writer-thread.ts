@@ -18,10 +18,7 @@ const SHARE_OF_FREE = 1 / 8;
 const PIECE_BYTES = 131_072;
 type FreeBytes = (path: string) => number;
 
-/**
- * A file that reserves space on a tight disk. Deleting from a database needs space first: without the reserve a full
- * disk could not be cleared.
- */
+/** Reserves disk space: deleting from a database needs space first. */
 export class DiskReserve {
   readonly #path: string;
   readonly #freeBytes: FreeBytes;
@@ -117,10 +114,7 @@ const PROBLEMS = {
   other: "The traffic database rejects new entries",
 } as const;
 
-/**
- * Handles messages on the writer thread: commits batches in order, retains them while the disk fails, runs retention in
- * between.
- */
+/** Runs on the writer thread: commits batches in order, retains them while the disk fails. */
 export class WriterThread {
   readonly #setup: WriterSetup;
   readonly #post: (message: FromWriter, transfer?: ArrayBuffer[]) => void;
@@ -313,10 +307,7 @@ export class WriterThread {
     this.#post({ kind: "problem", problem });
   }
 
-  /**
-   * A checkpoint needs room for the file to grow. On a tight disk checkpoints run early, so that the reserve covers the
-   * rest.
-   */
+  /** Checkpoints grow the file; on a tight disk they run early, so that the reserve covers the rest. */
   #keepLogShort(): void {
     if (!this.#reserve.isTight || this.#loggedBytes < this.#reserve.heldBytes * SHARE_IN_LOG) return;
     this.#running.checkpoint();

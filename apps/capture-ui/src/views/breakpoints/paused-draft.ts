@@ -142,7 +142,6 @@ export function modifyDecision(item: PausedItem, before: PausedDraft, draft: Pau
   };
 }
 
-/** The decision that responds to the client with the draft. */
 export function respondDecision(draft: PausedDraft): BreakpointDecision {
   return {
     action: "respond",

@@ -10,7 +10,6 @@ export function hasForm(request: Pick<Request, "content_type" | "body_stored_siz
   return /^application\/x-www-form-urlencoded\b/iu.test(request.content_type ?? "") && request.body_stored_size > 0;
 }
 
-/** The tabs that have content for an entry. */
 export function tabsOf(entry: TrafficEntry, hasStream: boolean): readonly DetailTab[] {
   const isThere: Readonly<Record<DetailTab, boolean>> = {
     overview: true,

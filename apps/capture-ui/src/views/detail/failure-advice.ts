@@ -1,6 +1,5 @@
 import type { Failure, TrafficEntry } from "@headworks/capture-contract";
 
-/** A failure explained, with advice. */
 export interface FailureAdvice {
   readonly title: string;
   readonly explanation: string;

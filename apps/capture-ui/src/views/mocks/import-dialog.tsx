@@ -188,7 +188,6 @@ function Preview({ result }: { readonly result: ImportResponse }) {
 }
 
 type ImportResponse = Awaited<ReturnType<typeof api.mocks.importMockDocument>>;
-
 type ImportQuery = NonNullable<OperationInput<typeof operations.mocks.importMockDocument>["query"]>;
 
 /** Uploads a document with progress; undefined while nothing is uploaded. */

@@ -71,7 +71,6 @@ export interface ResponseDraft {
   readonly delayMs: string;
   readonly varianceMs: string;
   readonly template: boolean;
-  /** Used by weighted responses. */
   readonly weight: string;
   /** Used by conditional responses except the default one. */
   readonly when: WhenDraft;

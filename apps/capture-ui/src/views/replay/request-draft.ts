@@ -73,10 +73,7 @@ function byName(list: readonly (readonly [string, string])[]): ReadonlyMap<strin
   return names;
 }
 
-/**
- * Modifications of the saved request that yield the draft, so that it can be sent without saving; null if they cannot
- * express it (repeated headers, bytes).
- */
+/** Modifications of the saved request that yield the draft, or null if they cannot express it. */
 export function modificationsOf(saved: RequestDraft, draft: RequestDraft): ReplayModifications | null {
   const before = byName(headersList(saved.headers));
   const after = byName(headersList(draft.headers));

@@ -33,14 +33,9 @@ import {
   variablesIn,
 } from "./request-draft.ts";
 
-/**
- * Query keys of the last result and the entered variables of a saved request: the first save remounts the editor, and
- * must not lose them.
- */
+/** The first save of a request remounts the editor, which must not lose its result and variables. */
 const outcomeKey = (id: string) => ["replay-outcome", id] as const;
-
 const variablesKey = (id: string) => ["replay-variables", id] as const;
-
 const refresh = () => queryClient.invalidateQueries({ queryKey: ["replay"] });
 
 type Part = "request" | "batch" | "history";

@@ -12,7 +12,6 @@ import { useRowFocus } from "../../ui/list-table.tsx";
 import { methodColor } from "../detail/entry-facts.ts";
 import styles from "./replay.module.css";
 
-/** The name of a saved request, or its request line. */
 export function savedTitle({ name, request }: SavedRequest): string {
   return name ?? nameForRequest(request);
 }

@@ -151,7 +151,6 @@ export function draftOfAction(action: RewriteAction): ActionDraft {
 /** Fields that may be empty: an empty value or replacement is meaningful. */
 const MAY_BE_EMPTY = new Set(["value", "replacement", "content"]);
 
-/** The action of a draft, or its problem. */
 export function actionOf(
   draft: ActionDraft,
 ): { readonly ok: true; readonly action: RewriteAction } | { readonly ok: false; readonly message: string } {

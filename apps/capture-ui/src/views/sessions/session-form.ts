@@ -1,7 +1,6 @@
 import type { CaptureSession } from "@headworks/capture-contract";
 import { formatDateTime } from "../../ui/format.ts";
 
-/** Title of a session: its name, or its start time. */
 export function sessionTitle(session: Pick<CaptureSession, "name" | "created_at">): string {
   return session.name ?? `Session ${formatDateTime(Date.parse(session.created_at)).slice(0, 16)}`;
 }

@@ -97,10 +97,7 @@ interface Passed {
   readonly response: unknown;
 }
 
-/**
- * The newest entry that failed at the upstream proxy, and whether no later one reached a server. `entries` are newest
- * first.
- */
+/** The newest failure at the upstream proxy, unless a later entry reached a server. Newest first. */
 export function proxyProblem<Entry extends Passed>(
   entries: readonly Entry[],
 ): { readonly entry: Entry; readonly isLatest: boolean } | null {

@@ -46,10 +46,7 @@ export function ConfigForm({ group }: { readonly group: SettingGroup }) {
   return <SettingForm title={group.title} fields={group.fields} save={save} />;
 }
 
-/**
- * Settings that are validated and saved together. `save` receives the changed values by name, and rejects with the
- * service's validation errors.
- */
+/** Settings that are saved together. `save` rejects with the service's validation errors. */
 function SettingForm({
   title,
   fields,

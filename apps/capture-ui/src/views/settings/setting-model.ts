@@ -136,7 +136,6 @@ interface JsonSchema {
   readonly "x-secret"?: unknown;
 }
 
-/** Selects the control from the setting's JSON Schema. */
 export function settingControl(field: Pick<ConfigField, "schema">): SettingControl {
   const outer = (field.schema ?? {}) as JsonSchema;
   const choices: readonly unknown[] = Array.isArray(outer.anyOf) ? outer.anyOf : [];

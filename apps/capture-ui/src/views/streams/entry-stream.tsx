@@ -4,7 +4,6 @@ import { Link } from "../../shell/link.tsx";
 import { Messages } from "./stream-pane.tsx";
 import styles from "./streams.module.css";
 
-/** The messages of an entry's stream, in the details of the entry. */
 export function EntryStream({ stream }: { readonly stream: StreamDetail }) {
   const [frame, setFrame] = useState<number | null>(null);
   return (

@@ -8,7 +8,6 @@ export const KIND_LABELS: Readonly<Record<StreamSummary["kind"], string>> = {
   grpc: "gRPC",
 };
 
-/** One-line summary of a frame. */
 export function frameLine(
   frame: Pick<ListedFrame, "text" | "base64" | "size" | "attributes" | "type" | "decodedLine">,
 ): string {

@@ -78,7 +78,6 @@ export class PagedRows<T> {
     }
   }
 
-  /** Marks all pages stale. */
   refresh(): void {
     for (const page of this.#pages.values()) page.isStale = true;
     for (const page of this.#loading.keys()) this.#staleAgain.add(page);

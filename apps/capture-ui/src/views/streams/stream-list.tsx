@@ -21,7 +21,6 @@ import { WsRulesDialog } from "./ws-rules-dialog.tsx";
 
 export type KindChoice = StreamSummary["kind"] | "all";
 export const KIND_CHOICES: readonly KindChoice[] = ["all", "websocket", "sse", "json", "grpc"];
-
 const ROW_PX = 50;
 const REFRESH_MS = 400;
 

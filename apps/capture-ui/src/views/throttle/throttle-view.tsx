@@ -34,11 +34,8 @@ import { addSample, type RateSample } from "./rate-samples.ts";
 import styles from "./throttle.module.css";
 
 const WIDTH = 600;
-
 const HEIGHT = 90;
-
 const SAMPLES = 60;
-
 const refresh = () => queryClient.invalidateQueries({ queryKey: ["throttle"] });
 
 async function applyPreset(name: string): Promise<void> {

@@ -3,10 +3,7 @@ import { foldVary } from "@headworks/http-fields";
 import type { Decorator } from "#request/context.ts";
 import type { GatewaySlice } from "#slice.ts";
 
-/**
- * Adds `Vary: Accept` to all responses of routes that match on Accept, refusals included, since another Accept selects
- * another response.
- */
+/** Adds `Vary: Accept` to all responses of routes that match on Accept, refusals included. */
 export const acceptVary: GatewaySlice = {
   name: "accept-vary",
   compile: () => ({ decoratorFor }),

@@ -12,7 +12,6 @@ export interface Subject {
   readonly address: IpAddress | undefined;
 }
 
-/** A compiled block of rules. */
 export class RuleBlock {
   readonly level: Level;
   /** Dry run: its rules are reported but not enforced. */
@@ -59,7 +58,6 @@ export class RuleBlock {
     return this.#deniedConsumers.has(consumer.name) || consumer.groups.some((group) => this.#deniedGroups.has(group));
   }
 
-  /** True if the address rules admit the subject. */
   admitsAddress({ address }: Subject): boolean {
     if (!this.asksForAddress || this.#admitsOtherAddresses) return true;
     return address !== undefined && this.#allowedAddresses?.has(address) === true;

@@ -45,7 +45,6 @@ const TYPES: ReadonlyMap<string, readonly StructuredValue["type"][]> = new Map([
   ["must-understand", ["boolean"]],
 ]);
 
-/** The caching policy of a response for a shared cache. */
 export interface ResponsePolicy {
   /** Undefined: no explicit freshness. */
   readonly lifetimeS: number | undefined;
@@ -60,10 +59,7 @@ export interface ResponsePolicy {
   readonly withheldFields: ReadonlySet<string> | undefined;
 }
 
-/**
- * Reads the policy of a response. A valid CDN-Cache-Control replaces Cache-Control and Expires (RFC 9213, 2.2).
- * `receivedMs` is the wall clock.
- */
+/** Reads the policy of a response. CDN-Cache-Control replaces Cache-Control and Expires (RFC 9213, 2.2). */
 export function responsePolicy(fields: Readonly<RawFields>, receivedMs: number): ResponsePolicy {
   const targetedLines = fieldValues(fields, "cdn-cache-control");
   const targeted = targetedLines.length === 0 ? undefined : targetedDirectives(targetedLines);
@@ -105,10 +101,7 @@ function targetedDirectives(lines: readonly string[]): Directives | undefined {
   return directives;
 }
 
-/**
- * Parses Cache-Control. Of repeated numeric directives the first counts; field lists are merged, and the bare form
- * overrides them.
- */
+/** Parses Cache-Control: the first numeric directive counts; field lists merge, and bare forms win. */
 function parseCacheControl(text: string): Directives {
   const directives = new Map<string, string | true>();
   for (const member of splitOutsideQuotes(text, ",")) {

@@ -4,10 +4,7 @@ import type { RequestContext, ResponseHead } from "#request/context.ts";
 import { askedOrigin, identityKey } from "#request/forwarded-fields.ts";
 import { ANY_FRESH, remembering, requestPolicy, type RequestPolicy } from "./cache-control.ts";
 
-/**
- * The cache policy of a request; undefined if it bypasses the cache because it is personal or unsafe. `vary` lists, in
- * lower case, the fields in the key.
- */
+/** The cache policy of a request; undefined if it bypasses the cache, being personal or unsafe. */
 export function requestPolicyOf(request: RequestContext, vary: readonly string[]): RequestPolicy | undefined {
   const { method, framing, upgrade, fields, consumer } = request;
   if ((method !== "GET" && method !== "HEAD") || hasBody(framing) || upgrade !== undefined) return undefined;
@@ -54,10 +51,7 @@ export function resourceKey(request: RequestContext): string {
   return `${scheme.toLowerCase()}\n${authority}\n${believed}\n${request.target}`;
 }
 
-/**
- * True if a response is storable apart from its cache policy: 200, not personal, at most one content coding, and
- * varying only on coding and `vary`.
- */
+/** True if storable apart from its policy: 200, not personal, at most one coding, known Vary. */
 export function mayStore(head: ResponseHead, framing: Framing, vary: readonly string[], maxBodyBytes: number): boolean {
   const { status, fields } = head;
   if (status !== 200) return false;
@@ -104,10 +98,7 @@ const readAcceptedCodings = remembering((text: string): AcceptedCodings => {
   return { codings, identity: `identity ${codings.toSorted().join(" ")}` };
 });
 
-/**
- * The stored representation for a request: the one its upstream selected for such requests, otherwise an acceptable
- * one.
- */
+/** The stored representation that the upstream selected for such requests, else an acceptable one. */
 export function representationFor(
   stored: readonly string[],
   { identity, codings }: AcceptedCodings,
@@ -128,10 +119,7 @@ function membersOf(fields: Readonly<RawFields>, lowerName: string): string[] {
     .filter((member) => member !== "");
 }
 
-/**
- * Conditional fields that make the upstream respond with 304 if the stored response is still valid; empty without a
- * validator.
- */
+/** Conditional fields that revalidate the stored response; empty without a validator. */
 export function conditionsFor(kept: Readonly<RawFields>): RawFields {
   const tag = fieldValue(kept, "etag");
   if (tag !== undefined) return ["If-None-Match", tag];

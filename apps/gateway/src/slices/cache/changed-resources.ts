@@ -15,7 +15,6 @@ const MAX_NAME_LENGTH = 256;
  */
 export class ChangedResources {
   readonly #maxResources: number;
-  /** Number of the last change by resource. */
   readonly #changes = new Map<string, number>();
   #count = 0;
   /** Changes up to this number may be of any resource. */

@@ -29,10 +29,7 @@ export interface Entry extends RequestState {
   readonly staleForMs: number;
   /** Must not be served stale, whatever the request allows. */
   readonly forbidsStale: boolean;
-  /**
-   * Replaces a response: the stored representations of the resource, each under its own key, as pairs of accepted
-   * codings and response coding.
-   */
+  /** Stored representations of the resource to replace: pairs of accepted codings and coding. */
   readonly codings?: readonly string[];
   /** The upstream confirmed it after expiry, and no client was served since. */
   isConfirmed?: boolean;

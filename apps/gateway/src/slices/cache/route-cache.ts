@@ -30,7 +30,6 @@ import type { RequestCoalescer } from "./request-coalescer.ts";
 /** Lookup outcome, as in `X-Cache`. */
 export type CacheOutcome = "hit" | "revalidated" | "stale" | "miss" | "bypass";
 
-/** Cache state of a route that survives generations. */
 export interface CacheState {
   /** Responses of other epochs are invalid. */
   epoch: number;
@@ -84,7 +83,6 @@ const OF_BODY: ReadonlySet<string> = new Set([
   "repr-digest",
 ]);
 
-/** The cache of one route. */
 export class RouteCache implements ResponseStore {
   readonly #route: string;
   readonly #cache: Cache;
@@ -411,7 +409,6 @@ function mark(request: RequestContext, outcome: CacheOutcome): void {
 }
 
 const NO_BYTES = Buffer.alloc(0);
-
 const codingKey = (key: string, coding: string): string => `${key}\n\n${coding}`;
 
 /** Requests with different accepted codings are not coalesced. */

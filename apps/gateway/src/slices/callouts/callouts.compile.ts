@@ -45,7 +45,6 @@ export class DecisionCache {
 
 /** Maximum concurrent callouts; more fail, so that a slow decision point cannot exhaust memory. */
 const MAX_QUESTIONS = 512;
-
 const MAX_RESPONSE_BYTES = 65_536;
 
 /** A decision point with keep-alive connections and a cache. */
@@ -64,10 +63,7 @@ class DecisionPoint {
     this.#cache = new DecisionCache(parts.cacheTtlMs);
   }
 
-  /**
-   * The decision for an input, synchronous if cached. Errors are not cached. Never rejects; bounded by the callout's
-   * timeout.
-   */
+  /** The decision for an input, synchronous if cached; errors are not. Never rejects; has a timeout. */
   decide(input: object, requestId: string): Decision | Promise<Decision> {
     const body = Buffer.from(JSON.stringify({ input }));
     if (this.#parts.cacheTtlMs === 0) return this.#ask(body, requestId);
@@ -129,7 +125,6 @@ export interface CompiledCallout {
   readonly isDryRun: boolean;
 }
 
-/** Callouts by level of the document. */
 export interface CalloutLevels {
   /** Of the gateway, service and route; equal for all requests of a route. */
   ofRoute(route: Route): readonly CompiledCallout[];

@@ -8,7 +8,6 @@ import type { GatewaySlice } from "#slice.ts";
 
 /** Memoized values of Accept-Encoding; browsers send few distinct ones. */
 const MAX_REMEMBERED = 256;
-
 const MAX_REMEMBERED_LENGTH = 256;
 
 /** Negotiates a content coding (RFC 9110, 12.5.3); offered codings are in order of preference. */
@@ -151,10 +150,7 @@ function isEncoded(fields: RawFields): boolean {
 const hasNoTransform = (cacheControl: string): boolean =>
   cacheControl.split(",").some((directive) => directive.trim().toLowerCase() === "no-transform");
 
-/**
- * Creates a compressing stream that flushes each write, so that event streams are not delayed. `level` is clamped to
- * the coding's range.
- */
+/** A compressing stream that flushes each write. `level` is clamped to the coding's range. */
 export function createCompressor(coding: Coding, level: number | undefined): Transform {
   const { least, most, usual } = LEVELS[coding];
   const chosen = level === undefined ? usual : Math.min(most, Math.max(least, level));

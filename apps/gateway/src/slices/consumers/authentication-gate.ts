@@ -21,10 +21,7 @@ export interface Authentication {
 const UNAVAILABLE: Refusal = { code: "authentication_unavailable" };
 const NONE: ReadonlySet<string> = new Set();
 
-/**
- * Identifies the consumer. Presented credentials must be valid even on public routes; without credentials the client is
- * anonymous, which a route may refuse.
- */
+/** Identifies the consumer. Presented credentials must be valid even on public routes. */
 export class AuthenticationGate implements Gate {
   readonly #authentication: Authentication;
   readonly #isRequired: boolean;
@@ -126,7 +123,6 @@ export const SIGNING_FIELDS = {
 export interface PresentedCredentials {
   apiKey: string | undefined;
   authorization: SchemeCredential | undefined;
-  /** Signing fields by lower-case name. */
   signing: Map<string, string> | undefined;
   /** Lower-case names of repeated fields, which are ambiguous. */
   repeated: Set<string> | undefined;

@@ -45,10 +45,7 @@ const SENDABLE = /^[^\x00-\x20\x7f](?:[^\x00-\x08\x0a-\x1f\x7f]*[^\x00-\x20\x7f]
 /** Sent to upstreams in `X-Consumer-Name`; only ASCII is interoperable. */
 const NAME = /^[!-~](?:[ -~]*[!-~])?$/;
 
-/**
- * Checks that each credential can be presented and identifies one consumer; `issued` are keys issued through the admin
- * API. Messages contain no secrets.
- */
+/** Checks that each credential can be presented and identifies one consumer. */
 export function checkConsumers(
   document: ConfigDocument,
   report: IssueReport,

@@ -90,7 +90,6 @@ const RESPONSE_TIMEOUT_MS = 5000;
 
 /** Typical responses have some hundred bytes. */
 const MAX_RESPONSE_BYTES = 65_536;
-
 const LOG_EVERY_MS = 10_000;
 
 /**
@@ -285,10 +284,7 @@ class BasicReader implements CredentialReader {
 /** Recently used valid keys; most concurrent requests carry the same few. */
 const MAX_RECENT = 1024;
 
-/**
- * API keys of the document and issued ones. Stores SHA-256, and the text of recently used keys to avoid a digest per
- * request.
- */
+/** Configured and issued API keys. Stores SHA-256, and recent texts to avoid a digest per request. */
 class ApiKeys {
   readonly #byDigest = new Map<string, KnownKey>();
   readonly #recent = new Map<string, KnownKey>();
@@ -360,7 +356,6 @@ class ApiKeyReader implements CredentialReader {
 }
 
 const DEFAULT_REFRESH_S = 300;
-
 const DEFAULT_GRACE_S = 86_400;
 
 /** Key sets that survive generations, so that a reload refetches nothing. */
@@ -372,10 +367,7 @@ class TokenProviders {
     this.#tools = tools;
   }
 
-  /**
-   * The providers of a candidate. Keys from the same URL are reused; `published` makes the candidate the source for the
-   * next one.
-   */
+  /** The providers of a candidate. Keys of the same URL are reused; `published` commits them. */
   prepare(
     documents: readonly JwtProvider[],
     readFile: (path: string) => Buffer,

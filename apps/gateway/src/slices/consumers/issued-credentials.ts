@@ -75,10 +75,7 @@ interface IssuedCredentialsParts {
   readonly log: Logger;
 }
 
-/**
- * Issues and retires API keys at run time; old and new keys overlap for rotation. Changes are durable before they are
- * acknowledged.
- */
+/** Issues and retires API keys at run time; old and new ones overlap. Durable before acknowledged. */
 export class IssuedCredentials {
   readonly #parts: IssuedCredentialsParts;
   #turn: Promise<unknown> = Promise.resolve();

@@ -64,10 +64,7 @@ async function importKey(jwk: JWK, algorithm: string): Promise<CryptoKey | undef
   }
 }
 
-/**
- * Signature keys of a JSON Web Key Set (RFC 7517 section 5), without other uses and unknown types. Undefined if the
- * text is no key set.
- */
+/** Signature keys of a JSON Web Key Set (RFC 7517 section 5). Undefined if the text is no key set. */
 function readKeySet(body: Buffer): VerificationKey[] | undefined {
   let value: unknown;
   try {

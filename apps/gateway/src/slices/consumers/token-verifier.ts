@@ -12,7 +12,6 @@ const MAX_TOKENS = 8192;
 /** Maximum time before a token is verified again. */
 const MAX_MS = 60_000;
 
-/** Cache of verified tokens. */
 export class TokenCache {
   readonly #byDigest = new Map<string, GoodToken>();
 
@@ -76,10 +75,7 @@ export class TokenVerifier {
     this.#clock = clock;
   }
 
-  /**
-   * Whether there are keys for the token's issuer: `own`, `perhaps` (providers without an issuer), or `none`, also for
-   * anything but a JSON Web Token.
-   */
+  /** Whether there are keys for the token's issuer; `perhaps`: providers without an issuer. */
   keysOf(token: string): "own" | "perhaps" | "none" {
     const head = token.length > MAX_TOKEN_CHARACTERS ? undefined : headOf(token);
     if (head === undefined) return "none";

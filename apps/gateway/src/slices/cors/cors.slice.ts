@@ -13,7 +13,6 @@ import {
 import type { GatewaySlice, IssueReport } from "#slice.ts";
 
 const ORIGIN = /^([a-z][a-z0-9+.-]*):\/\/((?:\[[0-9a-f:.]+\]|[^\s/?#@\\[\]:,*]+)(?::[0-9]{1,5})?)$/;
-
 const DEFAULT_PORTS: Readonly<Record<string, string>> = { http: ":80", https: ":443", ws: ":80", wss: ":443" };
 
 /** A token, as methods and header names are (RFC 9110 section 5.6.2). */
@@ -42,7 +41,6 @@ class CrossOriginRule {
   readonly #origins: ReadonlySet<string> | undefined;
   /** Undefined: all methods. */
   readonly #methods: ReadonlySet<string> | undefined;
-  /** Undefined: all headers. */
   readonly #headers: ReadonlySet<string> | undefined;
   readonly #response: readonly string[];
   readonly #preflight: readonly string[];
@@ -190,10 +188,7 @@ function checkBlock(cors: Cors, fieldPath: FieldPath, report: IssueReport): void
   }
 }
 
-/**
- * Normalizes an origin (RFC 6454): lower case, IDNs as A-labels, without the default port; undefined for an invalid
- * origin and for `null`.
- */
+/** Normalizes an origin (RFC 6454): lower case, A-labels, no default port. Undefined if invalid. */
 export function normalOrigin(text: string): string | undefined {
   const [, scheme, host] = ORIGIN.exec(text.toLowerCase()) ?? [];
   if (scheme === undefined || host === undefined) return undefined;

@@ -7,10 +7,7 @@ import type { CheckScope, GatewaySlice, IssueReport } from "#slice.ts";
 /** An absolute URL without characters that could end the link or the header. */
 const LINKABLE = /^https?:\/\/[^/?#]+[!-~]*$/i;
 
-/**
- * Sends `Deprecation` (RFC 9745), `Sunset` (RFC 8594) and a documentation link on responses of the route's action, not
- * on earlier refusals.
- */
+/** Sends `Deprecation` (RFC 9745), `Sunset` (RFC 8594) and a link on responses of the route's action. */
 export const deprecation: GatewaySlice = {
   name: "deprecation",
   check: checkDeprecation,

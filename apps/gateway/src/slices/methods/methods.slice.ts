@@ -2,10 +2,7 @@ import { namedMethods, type Route } from "@headworks/gateway-contract";
 import { type Gate, isPreflight, type Refusal } from "#request/context.ts";
 import type { GatewaySlice } from "#slice.ts";
 
-/**
- * Responds with 405 and `Allow` to methods not on the route's list (RFC 9110, 15.5.6). The list is case-insensitive,
- * request methods are not. `*` allows all.
- */
+/** Responds with 405 and `Allow` to methods not on the route's list (RFC 9110, 15.5.6). */
 export const methods: GatewaySlice = {
   name: "methods",
   compile: () => ({ gateFor }),

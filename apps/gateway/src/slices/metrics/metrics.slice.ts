@@ -116,10 +116,7 @@ interface DeprecatedCount {
 /** Label of requests that match no route and of the gateway's own paths. */
 const UNROUTED = "unrouted";
 
-/**
- * Counts finished requests with a few additions each; text is generated on scrape. Label cardinality is bounded by the
- * configuration.
- */
+/** Counts finished requests cheaply; text is made on scrape. The configuration bounds the labels. */
 class TrafficCounts implements Observer {
   readonly #startedMs = performance.now();
   readonly requests = new Map<string, RequestCounts>();
@@ -192,7 +189,6 @@ const MINUTE_MS = 60_000;
 export interface RecentTraffic {
   /** Covered time: an hour, or the uptime if shorter. */
   readonly spanMs: number;
-  /** Finished requests of routes with traffic. */
   readonly requests: readonly (readonly [route: string, count: number])[];
 }
 
@@ -237,7 +233,6 @@ export interface GatewayFacts {
     readonly tlsHandshakeFailures: number;
     readonly slowClients: { readonly requests: number; readonly responses: number };
   }[];
-  /** Bytes of buffered bodies. */
   readonly bufferedBytes: number;
   readonly upstreams: readonly {
     readonly name: string;
@@ -275,7 +270,6 @@ export interface GatewayFacts {
     readonly queueFull: number;
     readonly depth: number;
   };
-  /** By outcome. */
   readonly spans: Readonly<Record<string, number>>;
   readonly callouts: readonly { readonly policy: string; readonly outcome: string; readonly count: number }[];
 }

@@ -5,7 +5,6 @@ import type { Clock, GatewaySlice, IssueReport } from "#slice.ts";
 import { type RateCharge, type RateCounters, RateLimitGate, type RateOutcome } from "./rate-limit-gate.ts";
 import { RateRule, ruleIdentity } from "./rate-rule.ts";
 
-/** All rules of a document by level. */
 class RateLimitLevels {
   readonly #global: readonly RateRule[];
   readonly #listeners: RulesByName;
@@ -100,10 +99,7 @@ export interface RateLimits extends GatewaySlice {
   counts(): { readonly liveKeys: number; readonly evictions: number };
 }
 
-/**
- * Rate limits by peer address, consumer, route or a combination. Counters are per process; a reload keeps those of
- * unchanged rules.
- */
+/** Rate limits by peer address, consumer, route or combinations. Counters are per process. */
 export function createRateLimits({ clock, log, onDryRun, counters }: RateLimitHost): RateLimits {
   const tools = { clock, counters, report: dryRunReport(log, "rate_limit", onDryRun) };
   let running: ReadonlyMap<string, RateRule> = new Map();

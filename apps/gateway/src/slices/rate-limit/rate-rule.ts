@@ -4,7 +4,6 @@ import type { RequestContext } from "#request/context.ts";
 
 /** Tolerance for rounding errors of accumulated intervals. */
 const ROUNDING = 1e-7;
-
 const SHARDS = 16;
 
 /** Maximum keys per shard; bounds the cost of an eviction. */
@@ -74,7 +73,6 @@ export interface RuleState extends WindowState {
   readonly limit: number;
 }
 
-/** A rule of a policy with its state. */
 export class RateRule {
   readonly policy: string;
   /** Name of the rule or its policy, for reports. */

@@ -23,7 +23,6 @@ export interface ExportRules {
 }
 
 export type SpanOutcome = "exported" | "rejected" | "failed" | "dropped";
-
 export type SpanCounts = Record<SpanOutcome, number>;
 
 export interface ExporterTools {

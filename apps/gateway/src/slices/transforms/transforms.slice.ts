@@ -67,10 +67,7 @@ function decoratorFor({ transforms: block }: Route, secret: CompileScope["secret
     : { on: "action-responses", decorate: (_request, head) => change(head.fields) };
 }
 
-/**
- * Compiles set, add, rename and remove of fields, applied in this order and in place; undefined without changes. Values
- * may be secret references.
- */
+/** Compiles set, add, rename and remove of fields, applied in this order; undefined without changes. */
 export function compileFieldChanges(
   changes: FieldChanges | undefined,
   secret: CompileScope["secret"],

@@ -20,7 +20,6 @@ const DAY_MS = 86_400_000;
 
 /** Minimum retention of the store: hours and daily counters, days and monthly counters. */
 const KEPT_SHORT_MS = 40 * DAY_MS;
-
 const KEPT_LONG_MS = 400 * DAY_MS;
 
 const stated = (total: UsageTotal, budgets: Budgets | undefined): StatedConsumer => ({
@@ -238,10 +237,7 @@ function containing(window: ExportWindow, nowMs: number): (BudgetWindow & { read
     .map(({ budget, startMs, endMs }) => ({ budget, windowStartS: startMs / 1000, resetS: endMs / 1000 }));
 }
 
-/**
- * Writes a file atomically and durably; creates the directory. Rejects with the system's error and removes partial
- * files.
- */
+/** Writes a file atomically and durably; creates the directory. Failures leave no partial file. */
 async function writeStatement(directory: string, name: string, text: string): Promise<void> {
   await makeDirectory(directory, 0o777);
   const draft = join(directory, `.${name}.${randomUUID()}.tmp`);

@@ -10,16 +10,12 @@ import type { DeliveryOutcome, Recipient, RecipientList, SerialisedEvent } from 
 import type { CheckScope, Clock, CompileScope, GatewaySlice, IssueReport } from "#slice.ts";
 
 const PREFIX = "whsec_";
-
 const MIN_KEY_BYTES = 24;
-
 const MAX_KEY_BYTES = 64;
-
 const RETRIED_STATUSES = new Set([429, 502, 503, 504]);
 
 /** See decisions, webhook defaults. */
 const DEFAULTS = { timeoutMs: 2000, maxAttempts: 3, backoffBaseMs: 100, backoffCapMs: 1000 } as const;
-
 const known: ReadonlySet<string> = new Set(EVENT_KINDS);
 
 /** Canonical form for duplicate detection. */
@@ -486,7 +482,6 @@ interface RetryRule {
   readonly backoffCapMs: number;
 }
 
-/** Status and Retry-After of a response, or no response. */
 export type AttemptResult =
   | { readonly kind: "response"; readonly status: number; readonly retryAfter: string | undefined }
   | { readonly kind: "no-answer"; readonly isFinal: boolean };
@@ -523,10 +518,7 @@ export function retryAfterMs(value: string | undefined): number | undefined {
   return value !== undefined && /^[0-9]+$/.test(value) ? Number(value) * 1000 : undefined;
 }
 
-/**
- * Decodes a Standard Webhooks secret: base64 of 24 to 64 bytes, optionally with the prefix `whsec_`. Undefined if
- * invalid.
- */
+/** Decodes a Standard Webhooks secret: base64 of 24 to 64 bytes, after an optional `whsec_`. */
 export function signingKey(secret: string): Buffer | undefined {
   const text = secret.startsWith(PREFIX) ? secret.slice(PREFIX.length) : secret;
   if (!/^[A-Za-z0-9+/]+={0,2}$/.test(text)) return undefined;

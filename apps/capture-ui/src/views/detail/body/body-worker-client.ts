@@ -9,7 +9,6 @@ const MAX_COLUMNS = 60;
 
 /** Number of rows read to determine the columns. */
 const SAMPLE_ROWS = 300;
-
 const CELL_BYTES = 200;
 
 /** An array of a JSON document as rows and columns. */
@@ -67,7 +66,6 @@ export interface FoundMatches {
   readonly more: boolean;
 }
 
-/** One part of a multipart body. */
 export interface PartPreview {
   readonly headers: readonly (readonly [name: string, value: string])[];
   readonly name: string | null;

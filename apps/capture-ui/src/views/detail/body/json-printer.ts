@@ -18,10 +18,7 @@ const COLON = 0x3a;
 const NEWLINE = 0x0a;
 const SPACE = 0x20;
 
-/**
- * Deeper levels are not indented further, and much deeper ones not broken, because nested brackets alone could exhaust
- * memory.
- */
+/** Deeper levels are not indented further: nested brackets alone could exhaust memory. */
 const MAX_INDENT_LEVELS = 40;
 const MAX_BROKEN_LEVELS = 200;
 const SCALAR = /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)$/u;

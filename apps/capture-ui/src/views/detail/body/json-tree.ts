@@ -29,10 +29,7 @@ export class JsonTree {
     this.bytes = bytes;
   }
 
-  /**
-   * Parses a text; throws {@link JsonTreeError} on invalid JSON. Multiple values in sequence become children of a
-   * synthetic array.
-   */
+  /** Parses a text; throws {@link JsonTreeError}. Several values become children of a synthetic array. */
   static parse(bytes: Uint8Array): JsonTree {
     const tree = new JsonTree(bytes);
     tree.#read();
@@ -71,7 +68,6 @@ export class JsonTree {
     return at === 0 ? null : decodeString(this.bytes, at - 1, stringEnd(this.bytes, at - 1));
   }
 
-  /** The source text of a node. */
   source(node: number, maxBytes = Infinity): string {
     const start = this.#start.at(node);
     return decoder.decode(this.bytes.subarray(start, Math.min(this.#end.at(node), start + maxBytes)));

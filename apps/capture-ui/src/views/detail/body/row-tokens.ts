@@ -25,7 +25,6 @@ export interface RowToken {
 }
 
 export type TokenLanguage = "json" | "markup" | "script" | "style" | "plain";
-
 type Tone = RowToken["tone"];
 
 /** Splits a row into coloured tokens; `inString`: the row starts inside a JSON string. The tokens join to the text. */

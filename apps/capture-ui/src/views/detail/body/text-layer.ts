@@ -2,7 +2,6 @@ import { ByteStore, NumberList } from "./byte-store.ts";
 import type { SearchResult } from "./text-search.ts";
 
 const NEWLINE = 10;
-
 const RETURN = 13;
 
 /**
@@ -113,7 +112,6 @@ export interface RowMatch {
 
 /** Row limit without wrapping: longer rows make scrolling slow in every browser. */
 const UNWRAPPED_ROW_BYTES = 2000;
-
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
 /** Growing text as rows: the body as sent, or formatted. */

@@ -76,7 +76,6 @@ export function headersAsText(headers: readonly (readonly [string, string])[]): 
   return headers.map(([name, value]) => `${name}: ${value}`).join("\n");
 }
 
-/** Values of all headers with a name, in order. */
 export function headerValues(headers: readonly (readonly [string, string])[], name: string): string[] {
   return headers.flatMap(([key, value]) => (key.toLowerCase() === name ? [value] : []));
 }

@@ -103,7 +103,6 @@ async function addToList(name: "ignored_domains" | "passthrough_domains", host: 
   });
 }
 
-/** Excludes a host from recording. */
 export function ignoreHost(host: string): Promise<void> {
   return addToList("ignored_domains", host, `${host} is no longer recorded`);
 }

@@ -256,7 +256,6 @@ export function gridTemplate(layout: ColumnLayout, columns: readonly ColumnSpec[
   return [`${BAR_PX}px`, ...tracks].join(" ");
 }
 
-/** The column layout, stored in this browser. */
 export const useColumns = create<ColumnLayout>()(
   persist((): ColumnLayout => DEFAULT_LAYOUT, {
     name: "weir.columns",

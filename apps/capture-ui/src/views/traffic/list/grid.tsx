@@ -37,7 +37,6 @@ const RESERVE = 2;
 
 /** The header is inside the scroll container. */
 const HEADER_PX = 26;
-
 const AT_TOP_PX = 2;
 
 /** Minimum interval of updates that depend on visible rows (the time axis moves every bar). */

@@ -252,10 +252,7 @@ export class RowSequence {
     return false;
   }
 
-  /**
-   * Removes entries; unknown ones are assumed to be the oldest, removed by the quota. Returns the same as {@link
-   * merge}.
-   */
+  /** Removes entries; unknown ones count as the oldest, removed by the quota. Returns the same as {@link merge}. */
   remove(ids: readonly string[]): boolean {
     const shownTop = this.#head - this.#hidden;
     const gone = this.#rows.remove(ids);

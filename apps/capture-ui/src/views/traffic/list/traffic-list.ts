@@ -294,10 +294,7 @@ export class TrafficList {
 /** Returns the first row matching a query, and the total count. */
 type FirstRowSource = (q: string) => Promise<Window>;
 
-/**
- * Number of rows above an entry. Undefined if it is not in the list, the list is sorted differently, or the count is
- * incomplete.
- */
+/** Number of rows above an entry. Undefined if not in the list, or the order or count is unknown. */
 export async function positionOfEntry(
   list: Pick<TrafficList, "indexOf" | "scope" | "newCount" | "length">,
   id: string,

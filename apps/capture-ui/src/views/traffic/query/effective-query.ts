@@ -127,10 +127,7 @@ export function focusMatcher(patterns: readonly string[]): (host: string) => boo
   };
 }
 
-/**
- * Throws the service's error for an invalid query without a request: both use the same parser, and refetches during
- * traffic would repeat it.
- */
+/** Throws the service's error for an invalid query without a request, by the same parser. */
 export function refuseUnreadable(q: string): void {
   const parsed = parseQuery(q);
   if (parsed.ok) return;

@@ -12,9 +12,7 @@ import { dropView, rememberQuery, useViews, viewPresets } from "./saved-views.ts
 import { stretches } from "./highlight.ts";
 
 const MOST = 20;
-
 const NOTHING: readonly Suggestion[] = [];
-
 const APPLY_MS = 180;
 
 interface QueryBarProps {
@@ -350,10 +348,7 @@ interface Found {
   readonly suggestions: readonly Suggestion[];
 }
 
-/**
- * Completions at the caret. Suggestions for an outdated text are discarded, since accepting one would garble the
- * current text.
- */
+/** Completions at the caret. Suggestions for an outdated text are discarded. */
 function useCompletions(open: boolean, text: string, caret: number, presets: Presets): readonly Suggestion[] {
   const [found, setFound] = useState<Found>();
   useEffect(() => {

@@ -54,10 +54,7 @@ export function viewPresets(views: readonly SavedView[]): Readonly<Record<string
   return Object.fromEntries(views.map((view) => [view.name, view.q]));
 }
 
-/**
- * Replaces `@name` of saved views by their text: the service only knows built-in ones. Names inside quotes are
- * unchanged.
- */
+/** Replaces `@name` of saved views by their text, except inside quotes; built-in names stay. */
 export function expandViews(q: string, views: readonly SavedView[], depth = 0): string {
   if (views.length === 0 || depth > 8) return q;
   return q.replace(/"(?:[^"\\]|\\.)*"|@([A-Za-z0-9_.-]+)/gu, (whole, name: string | undefined) => {
