@@ -51,7 +51,7 @@ import { type AuthorityStore, AuthorityStoreError, createSlices, openAuthoritySt
 export interface ProxyOptions {
   readonly dataDir: string;
   /** Overrides of locations; by default everything is in the data directory. */
-  readonly places?: DataPaths;
+  readonly dataPaths?: DataPaths;
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Command-line values by flag name, without leading dashes. */
   readonly flags: Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>;
@@ -89,9 +89,9 @@ export async function createProxy(options: ProxyOptions): Promise<RunningProxy> 
   // Files written from here on contain traffic, keys or settings: private to this user.
   process.umask(0o077);
   makeDirectorySync(dataDir);
-  const places = options.places ?? defaultDataPaths(dataDir);
-  const { certificateDirectory, trafficFile } = places;
-  const settings = loadSettings({ dataDir, places, environment: options.environment, flags: options.flags, log });
+  const dataPaths = options.dataPaths ?? defaultDataPaths(dataDir);
+  const { certificateDirectory, trafficFile } = dataPaths;
+  const settings = loadSettings({ dataDir, dataPaths, environment: options.environment, flags: options.flags, log });
   options.logs?.begin(settings.running.log_config);
   refuseExposure(settings.running, options.allowInsecureApi ?? false);
   const started = new StartedParts();

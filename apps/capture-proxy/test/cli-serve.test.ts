@@ -21,7 +21,7 @@ test("serve without JSON", async (context) => {
   await using child = await startWeir(["-p", "0", "--api-port", "0", "--data-dir", directory.path], {
     env: { RUST_LOG: "loud,info" },
   });
-  await child.waitForOutput(/Ctrl\+C stops/, 30_000);
+  await child.waitForOutput(/Press Ctrl\+C to stop/, 30_000);
   await child.waitForOutput(/Weir has started/, 30_000);
   const text = child.stdout();
   const exit = await child.stop("SIGTERM");
@@ -186,7 +186,7 @@ for (const which of ["proxy", "api"] as const) {
     const { code, stdout, stderr } = await weir(["serve", "--data-dir", directory.path, ...ports]);
     occupant.close();
     assert.deepEqual([code, stdout], [3, ""]);
-    assert.match(stderr, new RegExp(`^weir: .*\\b${taken}\\b.* port with --${which}-port \\(0 lets .*\\n$`));
+    assert.match(stderr, new RegExp(`^weir: .*\\b${taken}\\b.* port with --${which}-port \\(0 selects .*\\n$`));
   });
 }
 
@@ -263,7 +263,7 @@ test("--db-path and --cert-path keep traffic and the CA elsewhere, and a start w
   const shown = await weir(["ca", "path", "--cert-path", certificates]);
   assert.equal(shown.stdout.trim(), join(certificates, "weir-ca.pem"));
   const looked = await weir(["doctor", ...places, "--data-dir", second.dataDir, "--api-url", second.api]);
-  assert.match(looked.stdout, /shop\.db, .* is sound/);
+  assert.match(looked.stdout, /shop\.db, .* is intact/);
 });
 
 async function entries(api: string): Promise<readonly { id: string; state: string }[]> {

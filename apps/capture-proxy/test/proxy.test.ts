@@ -25,11 +25,11 @@ async function started(
   dataDir: string,
   flags: Record<string, string> = {},
   log = SILENT,
-  places = defaultDataPaths(dataDir),
+  dataPaths = defaultDataPaths(dataDir),
 ): Promise<RunningProxy> {
   const proxy = await createProxy({
     dataDir,
-    places,
+    dataPaths,
     environment: {},
     flags: { "proxy-port": "0", "api-port": "0", ...flags },
     log,
@@ -198,8 +198,8 @@ test("a start on a full disk is refused with a sentence that names the directory
   if (mounted?.code !== 0) return context.skip("needs the right to mount a tmpfs");
   cleanups.push(async () => await runProcess("umount", ["-l", disk]));
   assert.throws(() => writeFileSync(join(disk, "filler"), Buffer.alloc(2_000_000)), { code: "ENOSPC" });
-  const here = (places: Partial<DataPaths>) => async (dataDir: string) =>
-    await started(dataDir, {}, SILENT, { ...defaultDataPaths(dataDir), ...places });
+  const here = (dataPaths: Partial<DataPaths>) => async (dataDir: string) =>
+    await started(dataDir, {}, SILENT, { ...defaultDataPaths(dataDir), ...dataPaths });
   const reason = "(?:the disk is full|files cannot be opened or written) \\(";
   for (const [start, refused] of [
     [here({ certificateDirectory: join(disk, "certs") }), join(disk, "certs")],

@@ -121,7 +121,7 @@ export async function openAdminPlane(parts: AdminPlaneParts): Promise<AdminServe
           const { consumers } = await usageOf(async () => await parts.slices.quotas.usageRecord(consumer));
           return { ...consumers[0] };
         },
-        explain: (asked) => explainRoute(generations.current?.document ?? NOTHING, asked),
+        explain: (requested) => explainRoute(generations.current?.document ?? NOTHING, requested),
       }),
       ...eventOperations({ events: parts.events, webhooks: parts.slices.webhooks, streams, audit }),
       ...credentialOperations(

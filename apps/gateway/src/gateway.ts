@@ -209,14 +209,14 @@ async function assemble(parts: ProcessParts, workers: number, followsFile: boole
     return { text: file.text, source: "reload" };
   };
   const reloads = new ReloadRequests(async (force) => await generations.submit(inFile, { force }));
-  if (followsFile) watch = watchFile(configFile, firstText, async () => void (await reloads.ask(false)));
+  if (followsFile) watch = watchFile(configFile, firstText, async () => void (await reloads.request(false)));
   return {
     generations,
     get addresses() {
       return traffic.addresses;
     },
     adminUrl: adminServer?.url,
-    reload: async (force) => await reloads.ask(force),
+    reload: async (force) => await reloads.request(force),
     withdraw: async (hasten) => {
       // Not logged: a log pipe without a reader would keep the process from ending.
       traffic.withdraw();

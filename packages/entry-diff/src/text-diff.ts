@@ -69,7 +69,7 @@ function search(
   for (let edits = 0; edits <= Math.min(MAX_EDITS, leftCount + rightCount); edits += 1) {
     const reached = new Int32Array(2 * edits + 3);
     for (let diagonal = -edits; diagonal <= edits; diagonal += 2) {
-      let x = edits === 0 ? 0 : firstPlace(before, edits - 1, diagonal);
+      let x = edits === 0 ? 0 : startPosition(before, edits - 1, diagonal);
       let y = x - diagonal;
       while (x < leftCount && y < rightCount && left[start + x] === right[start + y]) {
         x += 1;
@@ -91,7 +91,7 @@ function search(
 }
 
 /** Start of a diagonal after one more edit: an insertion from the right or a removal from the left. */
-function firstPlace(before: Int32Array, edits: number, diagonal: number): number {
+function startPosition(before: Int32Array, edits: number, diagonal: number): number {
   return isAdding(before, edits, diagonal)
     ? (before[diagonal + 1 + edits + 1] as number)
     : (before[diagonal - 1 + edits + 1] as number) + 1;
@@ -111,7 +111,7 @@ function backtrack(history: readonly Int32Array[], start: number, leftCount: num
     const before = history[edits - 1] as Int32Array;
     const diagonal = x - y;
     const adds = isAdding(before, edits - 1, diagonal);
-    const from = firstPlace(before, edits - 1, diagonal);
+    const from = startPosition(before, edits - 1, diagonal);
     const fromY = from - diagonal;
     if (x > from) reversed.push({ kind: "same", left: start + from, right: start + fromY, count: x - from });
     x = adds ? from : from - 1;

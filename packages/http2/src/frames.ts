@@ -19,7 +19,7 @@ import {
 } from "./codes.ts";
 
 /** The client connection preface (RFC 9113, 3.4); no valid HTTP/1.1 request begins like this. */
-export const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "latin1");
+const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "latin1");
 
 /** Whether the input begins with the preface; `maybe`: it is a prefix of it. */
 export function beginsAsHttp2(first: Buffer): "yes" | "no" | "maybe" {
@@ -265,8 +265,8 @@ export class FrameWriter {
   }
 
   /** Sets END_STREAM on the frame at this offset. */
-  endAt(place: number): void {
-    this.#out.pooledBuffer[place + 4] = END_STREAM;
+  endAt(offset: number): void {
+    this.#out.pooledBuffer[offset + 4] = END_STREAM;
   }
 
   #numbers(type: number, stream: number, first: number, second?: number): void {

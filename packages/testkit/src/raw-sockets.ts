@@ -159,9 +159,9 @@ export class RawConnection {
     const wanted = Buffer.from(toBytes(marker));
     let searched = 0;
     return await this.#when(`the marker ${JSON.stringify(wanted.toString("latin1"))}`, timeoutMs, () => {
-      const place = this.#peek().indexOf(wanted, Math.max(0, searched - wanted.length));
+      const index = this.#peek().indexOf(wanted, Math.max(0, searched - wanted.length));
       searched = this.#lengthBytes;
-      return place === -1 ? undefined : this.#take(place + wanted.length);
+      return index === -1 ? undefined : this.#take(index + wanted.length);
     });
   }
 

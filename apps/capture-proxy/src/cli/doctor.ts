@@ -44,13 +44,13 @@ export interface Finding {
 }
 
 /** The files to check that may be outside the data directory. */
-type ExaminedPlaces = Pick<DataPaths, "trafficFile" | "certificateDirectory">;
+type ExaminedPaths = Pick<DataPaths, "trafficFile" | "certificateDirectory">;
 
 /** The input of the checks. */
 interface CheckContext {
   readonly invocation: Invocation;
   readonly dataDir: string;
-  readonly places: ExaminedPlaces;
+  readonly paths: ExaminedPaths;
   readonly settings: Settings | undefined;
   readonly address: ApiAddress;
   /** The service was specified; otherwise it is the one used by default. */
@@ -112,7 +112,7 @@ async function doctor(invocation: Invocation, options: DoctorOptions): Promise<n
   const context: CheckContext = {
     invocation,
     dataDir,
-    places: placesOf(options, environment, dataDir),
+    paths: pathsOf(options, environment, dataDir),
     settings,
     address,
     isServiceNamed: (options.apiUrl ?? environment["WEIR_API_URL"] ?? environment["SERVICE_API_URL"] ?? "") !== "",
@@ -138,7 +138,7 @@ async function doctor(invocation: Invocation, options: DoctorOptions): Promise<n
 }
 
 /** Throws {@link CommandFailure} for an invalid location. */
-function placesOf(flags: DoctorOptions, environment: Invocation["environment"], dataDir: string): ExaminedPlaces {
+function pathsOf(flags: DoctorOptions, environment: Invocation["environment"], dataDir: string): ExaminedPaths {
   const sources = { flags, environment, dataDir };
   try {
     return {
@@ -304,9 +304,9 @@ async function checkInterception({ health, address }: CheckContext): Promise<Fin
 const SOON_MS = 30 * 86_400_000;
 
 /** Whether the CA's files are there, belong together, are private and valid. */
-function checkAuthority({ places, nowMs }: CheckContext): readonly Finding[] {
+function checkAuthority({ paths, nowMs }: CheckContext): readonly Finding[] {
   const name = "CA";
-  const { certificate, key } = authorityPaths(places.certificateDirectory);
+  const { certificate, key } = authorityPaths(paths.certificateDirectory);
   if (!existsSync(certificate)) {
     return [{ name, status: "skip", detail: "there is none yet; it is created at the first start" }];
   }
@@ -359,8 +359,8 @@ function validity(certificate: string, key: string, nowMs: number): Finding {
  * Whether the running service signs with the CA of these files: a CA imported meanwhile is used from the next start on,
  * and clients that already trust it refuse the old one. No finding for a service with other files.
  */
-async function checkAuthorityInUse({ places, health, address }: CheckContext): Promise<readonly Finding[]> {
-  const { certificate } = authorityPaths(places.certificateDirectory);
+async function checkAuthorityInUse({ paths, health, address }: CheckContext): Promise<readonly Finding[]> {
+  const { certificate } = authorityPaths(paths.certificateDirectory);
   const found = certificateIn(certificate);
   if (!health || !found || !isThisMachine(new URL(address.baseUrl).hostname)) return [];
   const { value } = await callJson(address, certOperations.getCertificateInfo, {});
@@ -377,11 +377,11 @@ async function checkAuthorityInUse({ places, health, address }: CheckContext): P
 }
 
 /** Whether the running service uses the files that these checks examine; no finding if it does. */
-async function checkServiceFiles({ places, health, address }: CheckContext): Promise<readonly Finding[]> {
+async function checkServiceFiles({ paths, health, address }: CheckContext): Promise<readonly Finding[]> {
   if (!health || !isThisMachine(new URL(address.baseUrl).hostname)) return [];
   const { value } = await callJson(address, certOperations.getCertificateInfo, {});
   const { path } = value as CertificateInfo;
-  const { certificate } = authorityPaths(places.certificateDirectory);
+  const { certificate } = authorityPaths(paths.certificateDirectory);
   if (path === certificate) return [];
   return [
     {
@@ -407,9 +407,9 @@ function certificateIn(path: string): X509Certificate | undefined {
 }
 
 /** Whether the system trusts the CA. Only a warning: `weir run` needs no system-wide trust. */
-function checkAuthorityTrust({ places }: CheckContext): Finding {
+function checkAuthorityTrust({ paths }: CheckContext): Finding {
   const name = "System trust";
-  const { certificate } = authorityPaths(places.certificateDirectory);
+  const { certificate } = authorityPaths(paths.certificateDirectory);
   if (!existsSync(certificate)) return { name, status: "skip", detail: "there is no CA yet" };
   const authority = certificateIn(certificate);
   if (authority === undefined) return { name, status: "skip", detail: "the CA cannot be read" };
@@ -551,13 +551,13 @@ function newestFile(directory: string): { readonly path: string; readonly timeMs
 const MAX_CHECKED_BYTES = 4_294_967_296;
 
 /** SQLite's own check of every database in the data directory, and of the traffic's elsewhere; ours must not be too new. */
-async function checkDatabases({ dataDir, places, invocation }: CheckContext): Promise<readonly Finding[]> {
+async function checkDatabases({ dataDir, paths, invocation }: CheckContext): Promise<readonly Finding[]> {
   const name = "Database";
   const files = existsSync(dataDir) ? readdirSync(dataDir).filter((file) => file.endsWith(".db")) : [];
   const contents = new Map<string, DatabaseContent>(files.map((file) => [join(dataDir, file), "other"]));
   const stateFile = join(dataDir, "weir.db");
   if (contents.has(stateFile)) contents.set(stateFile, "state");
-  if (existsSync(places.trafficFile)) contents.set(places.trafficFile, "traffic");
+  if (existsSync(paths.trafficFile)) contents.set(paths.trafficFile, "traffic");
   if (contents.size === 0) return [{ name, status: "skip", detail: "there is none yet" }];
   const findings: Finding[] = [];
   for (const [path, content] of contents) {

@@ -25,7 +25,7 @@ const GRACE_MS = 5000;
 export interface StartOptions {
   readonly dataDir: string;
   /** What lies elsewhere; without them all of it is in the data directory. */
-  readonly places?: DataPaths;
+  readonly dataPaths?: DataPaths;
   readonly flags: Flags;
   readonly environment?: Invocation["environment"];
   readonly allowInsecureApi?: boolean;
@@ -50,14 +50,14 @@ export interface StartedProxy {
 
 /** Starts the service in this process. Throws {@link CommandFailure} for failures the user can fix. */
 export async function startProxy(invocation: Invocation, options: StartOptions): Promise<StartedProxy> {
-  const places = options.places ?? defaultDataPaths(options.dataDir);
+  const dataPaths = options.dataPaths ?? defaultDataPaths(options.dataDir);
   const terminal = options.logTarget === "stdout" ? invocation.stdout : invocation.stderr;
   // First, so that it loads what it needs beside the next line.
   const writer = await invocation.parts.startWriter();
   const [{ createProxy }, { log, output }] = await Promise.all([
     import("#proxy.ts"),
     invocation.parts.createLogger({
-      path: places.logFile,
+      path: dataPaths.logFile,
       target: options.logTarget,
       level: options.verbosity.level,
       isJson: options.isJsonLog ?? false,
@@ -70,7 +70,7 @@ export async function startProxy(invocation: Invocation, options: StartOptions):
   try {
     const proxy = await createProxy({
       dataDir: options.dataDir,
-      places,
+      dataPaths,
       environment: options.environment ?? invocation.environment,
       flags: options.flags,
       log,
@@ -243,7 +243,7 @@ async function serveUntil(
   const dataDir = resolveDataDir({ flag: given.dataDir, environment, platform: process.platform, homeDir: homedir() });
   const proxy = await startProxy(invocation, {
     dataDir,
-    places: placesOf({ flags: given, environment, dataDir }),
+    dataPaths: dataPathsOf({ flags: given, environment, dataDir }),
     flags,
     allowInsecureApi: given.insecureApi ?? false,
     importedAuthority: importedAuthority(given, environment),
@@ -269,7 +269,7 @@ async function serveUntil(
 }
 
 /** As {@link resolveDataPaths}, with the exit code of a start that cannot be. */
-function placesOf(sources: DataPathSources): DataPaths {
+function dataPathsOf(sources: DataPathSources): DataPaths {
   try {
     return resolveDataPaths(sources);
   } catch (error) {

@@ -46,7 +46,7 @@ interface SettingsLog {
 export interface LoadOptions {
   readonly dataDir: string;
   /** What lies elsewhere; without them all of it is in the data directory. */
-  readonly places?: DataPaths | undefined;
+  readonly dataPaths?: DataPaths | undefined;
   readonly environment: Environment;
   readonly flags: Flags;
   readonly log: SettingsLog;
@@ -81,8 +81,8 @@ export function loadSettings(options: LoadOptions): SettingsStore {
   if (unknown.length > 0) {
     options.log.warn({ path, keys: unknown }, "config.json has keys that are no settings; they are kept");
   }
-  const { dataDir, places = defaultDataPaths(dataDir) } = options;
-  return new FileSettings({ path, log: options.log, paths: { ...places, dataDir } }, values, sources);
+  const { dataDir, dataPaths = defaultDataPaths(dataDir) } = options;
+  return new FileSettings({ path, log: options.log, paths: { ...dataPaths, dataDir } }, values, sources);
 }
 
 function frozen(values: FlatSettings): Settings {

@@ -41,7 +41,7 @@ export interface ConfigParts {
     hashText(hash: number): string;
     readonly schema: () => Readonly<Record<string, unknown>>;
   };
-  readonly explain: (asked: {
+  readonly explain: (requested: {
     readonly method: string;
     readonly target: string;
     readonly host?: string;
@@ -81,9 +81,9 @@ export function configOperations(parts: ConfigParts) {
     ...historyOperations(parts),
     getConfigSchema: () => ({ status: 200, body: documents.toJson(documents.schema()) }),
     explain: async ({ body }: HandlerCall) => {
-      const asked = body as ExplainBody;
-      const usage = asked.consumer === undefined ? {} : { consumer: await parts.usage(asked.consumer) };
-      return { status: 200, body: documents.toJson({ ...parts.explain(askedRequest(asked)), ...usage }) };
+      const requested = body as ExplainBody;
+      const usage = requested.consumer === undefined ? {} : { consumer: await parts.usage(requested.consumer) };
+      return { status: 200, body: documents.toJson({ ...parts.explain(explainedRequest(requested)), ...usage }) };
     },
   };
 }
@@ -195,7 +195,7 @@ interface ExplainBody {
   readonly consumer?: string;
 }
 
-function askedRequest({
+function explainedRequest({
   method = "GET",
   path: target,
   consumer: _consumer,

@@ -41,11 +41,11 @@ export function eventOperations({ events, webhooks, streams, audit }: EventParts
     replayEvents: async ({ body, note }: HandlerCall) => {
       const { from, to, target } = body as { from: string; to?: string; target: string };
       note(`${shownUrl(target)} ${from} to ${to ?? "the latest"}`);
-      const asked = to === undefined ? [...journal.between(from, "evt-g")] : [...journal.between(from, to)];
-      if (asked.length === 0) throw new AdminError("not_found", "No event between these ids is kept");
+      const requested = to === undefined ? [...journal.between(from, "evt-g")] : [...journal.between(from, to)];
+      if (requested.length === 0) throw new AdminError("not_found", "No event between these ids is kept");
       return {
         status: 200,
-        body: await replay(asked, async (event) => await deliveryOf(webhooks, target, event), events),
+        body: await replay(requested, async (event) => await deliveryOf(webhooks, target, event), events),
       };
     },
     listAudit: ({ query }: HandlerCall) => {
@@ -75,17 +75,17 @@ async function deliveryOf(webhooks: Webhooks, url: string, event: SerialisedEven
 
 /** In order, so that a rejected event is the last one tried. */
 async function replay(
-  asked: readonly EventEnvelope[],
+  requested: readonly EventEnvelope[],
   deliver: (event: SerialisedEvent) => Promise<Delivery>,
   events: EventBus,
 ): Promise<{ deliveries: readonly Delivery[]; complete: boolean }> {
   const deliveries: Delivery[] = [];
-  for (const envelope of asked.slice(0, MAX_REPLAYED)) {
+  for (const envelope of requested.slice(0, MAX_REPLAYED)) {
     const delivery = await deliver(events.again(envelope));
     deliveries.push(delivery);
     if (delivery.outcome !== "delivered") return { deliveries, complete: false };
   }
-  return { deliveries, complete: deliveries.length === asked.length };
+  return { deliveries, complete: deliveries.length === requested.length };
 }
 
 /** A target URL without query and credentials, which may be secret. */

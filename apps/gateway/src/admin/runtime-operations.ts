@@ -66,10 +66,10 @@ interface AdjustBody {
 }
 
 /** A usage record; throws the matching `AdminError` without one. */
-export async function usageOf(ask: () => ReturnType<QuotasSlice["usageRecord"]>): Promise<UsageRecord> {
+export async function usageOf(read: () => ReturnType<QuotasSlice["usageRecord"]>): Promise<UsageRecord> {
   let record: Awaited<ReturnType<QuotasSlice["usageRecord"]>>;
   try {
-    record = await ask();
+    record = await read();
   } catch (error) {
     throw new AdminError("quota_store_unavailable", undefined, { cause: error });
   }

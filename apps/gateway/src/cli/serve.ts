@@ -127,9 +127,9 @@ export function logLevel(directives: string | undefined): string | undefined {
   let level = "info";
   for (const directive of (directives ?? "").toLowerCase().split(",")) {
     const [target = "", value] = directive.trim().split("=");
-    const asked = value ?? target;
-    if (asked === "" && value === undefined) continue;
-    const known = asked === "off" ? "silent" : asked === "warning" ? "warn" : asked;
+    const written = value ?? target;
+    if (written === "" && value === undefined) continue;
+    const known = written === "off" ? "silent" : written === "warning" ? "warn" : written;
     if (!LEVELS.has(known)) return undefined;
     if (value === undefined || target.startsWith("gateway")) level = known;
   }

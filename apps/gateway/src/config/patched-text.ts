@@ -284,13 +284,13 @@ function bothEnds(before: readonly unknown[], after: readonly unknown[]): readon
 
 /** Indexes by name; undefined unless all items have unique names. */
 function namesOf(items: readonly unknown[]): ReadonlyMap<string, number> | undefined {
-  const places = new Map<string, number>();
+  const positions = new Map<string, number>();
   for (const [at, item] of items.entries()) {
     const name = isMembers(item) ? item["name"] : undefined;
-    if (typeof name !== "string" || places.has(name)) return undefined;
-    places.set(name, at);
+    if (typeof name !== "string" || positions.has(name)) return undefined;
+    positions.set(name, at);
   }
-  return places;
+  return positions;
 }
 
 const isSame = (before: unknown, after: unknown): boolean => isSameJson(before, after);

@@ -16,10 +16,10 @@ function rig() {
 
 test("one at a time: requests made meanwhile are merged into one, forced if any of them is", async () => {
   const { begun, requests } = rig();
-  const first = requests.ask(false);
+  const first = requests.request(false);
   await turn();
   const others = [false, true, false, ...Array.from({ length: 1000 }, () => false)].map(
-    async (force) => await requests.ask(force),
+    async (force) => await requests.request(force),
   );
   await turn();
   assert.equal(begun.length, 1, "nothing begins before the first has ended");
@@ -36,12 +36,12 @@ test("one at a time: requests made meanwhile are merged into one, forced if any 
 
 test("a request during the second reload starts a third: the second may have read the file already", async () => {
   const { begun, requests } = rig();
-  const outcomes = [requests.ask(false)];
+  const outcomes = [requests.request(false)];
   await turn();
-  outcomes.push(requests.ask(false));
+  outcomes.push(requests.request(false));
   begun[0]?.end.resolve("1");
   await turn();
-  outcomes.push(requests.ask(true));
+  outcomes.push(requests.request(true));
   begun[1]?.end.resolve("2");
   await turn();
   begun[2]?.end.resolve("3");
@@ -54,9 +54,9 @@ test("a request during the second reload starts a third: the second may have rea
 
 test("a failed reload rejects its requests, and the next is tried", async () => {
   const { begun, requests } = rig();
-  const first = requests.ask(true);
+  const first = requests.request(true);
   await turn();
-  const second = requests.ask(false);
+  const second = requests.request(false);
   begun[0]?.end.reject(new Error("no"));
   await assert.rejects(first, /no/);
   await turn();

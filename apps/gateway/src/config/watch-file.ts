@@ -238,7 +238,7 @@ export class ReloadRequests<Outcome> {
   }
 
   /** Resolves with the outcome of the reload that covers this request; it is forced if any merged request is. */
-  async ask(force: boolean): Promise<Outcome> {
+  async request(force: boolean): Promise<Outcome> {
     if (this.#waiting !== undefined) {
       this.#waiting.force ||= force;
       return await this.#waiting.outcome;

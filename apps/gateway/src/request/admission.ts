@@ -119,7 +119,7 @@ export class AdmissionControl {
     }
     const { promise, resolve } = Promise.withResolvers<true | Refusal>();
     this.#arrivals += 1;
-    const place = line.push({ request, order: this.#arrivals, decide: resolve });
+    const entry = line.push({ request, order: this.#arrivals, decide: resolve });
     const cancelTimer = this.#after(queue.timeoutMs, () => {
       leave();
       this.#timeout += 1;
@@ -127,7 +127,7 @@ export class AdmissionControl {
     });
     const leave = (): void => {
       cancelTimer();
-      line.leave(place);
+      line.leave(entry);
       request.leaveAdmission = undefined;
     };
     request.leaveAdmission = leave;

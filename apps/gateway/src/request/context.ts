@@ -442,8 +442,8 @@ const REALM = 'realm="gateway"';
 export function challengesOf(document: ConfigDocument): Readonly<RawFields> {
   const types = new Set<CredentialType>();
   for (const { credentials = [] } of document.consumers) for (const { type } of credentials) types.add(type);
-  const { jwt_providers: keyed = [], oidc_providers: asked = [] } = document.gateway;
-  if (keyed.length > 0 || asked.length > 0) types.add("jwt");
+  const { jwt_providers: keyed = [], oidc_providers: introspected = [] } = document.gateway;
+  if (keyed.length > 0 || introspected.length > 0) types.add("jwt");
   const challenges: string[] = [];
   if (types.has("api_key")) challenges.push(`ApiKey ${REALM}`);
   if (types.has("basic")) challenges.push(`Basic ${REALM}, charset="UTF-8"`);

@@ -29,26 +29,26 @@ function withoutNamed(fields: Readonly<RawFields>, named: ReadonlySet<string>): 
 }
 
 /** Scheme, host and port as the upstream sees them: the gateway's, or what a trusted proxy sent. */
-export function askedOrigin({ generation, listener, peer, authority, fields }: RequestContext): AskedOrigin {
-  const asked: AskedOrigin = { scheme: listener.isSecure ? "https" : "http", host: authority, port: undefined };
-  if (!generation.trustedProxies.includes(peer.address)) return asked;
+export function requestedOrigin({ generation, listener, peer, authority, fields }: RequestContext): RequestedOrigin {
+  const origin: RequestedOrigin = { scheme: listener.isSecure ? "https" : "http", host: authority, port: undefined };
+  if (!generation.trustedProxies.includes(peer.address)) return origin;
   const { requests } = generation.requestIdField ?? X_REQUEST_ID;
   for (let at = 0; at < fields.length; at += 2) {
     const value = fields[at + 1] ?? "";
     switch (requests.of(fields[at] ?? "")) {
       case TREATMENT.forwardedProto:
-        if (SCHEME.test(value)) asked.scheme = value;
+        if (SCHEME.test(value)) origin.scheme = value;
         break;
       case TREATMENT.forwardedHost:
-        if (value !== "") asked.host = value;
+        if (value !== "") origin.host = value;
         break;
       case TREATMENT.forwardedPort:
-        if (PORT.test(value)) asked.port = value;
+        if (PORT.test(value)) origin.port = value;
         break;
       default:
     }
   }
-  return asked;
+  return origin;
 }
 
 /** Forwarded identity headers apart from origin and address, on which a response may depend. */
@@ -68,7 +68,7 @@ export function identityKey({ generation, peer, fields }: RequestContext): strin
   return key;
 }
 
-interface AskedOrigin {
+interface RequestedOrigin {
   scheme: string;
   host: string | undefined;
   port: string | undefined;
@@ -122,7 +122,7 @@ export function upstreamRequestFields(request: RequestContext, toHttp2 = false):
   if (named !== undefined) kept = withoutNamed(kept, named);
   if (request.credentialFields !== undefined) kept = withoutNamed(kept, request.credentialFields);
   if (request.validation !== undefined) kept = withConditions(kept, request.validation);
-  const { scheme, host, port } = askedOrigin(request);
+  const { scheme, host, port } = requestedOrigin(request);
   kept.push("X-Forwarded-For", fromTrusted ? forwardedFor + peer.address : peer.address, "X-Forwarded-Proto", scheme);
   if (host !== undefined) kept.push("X-Forwarded-Host", host);
   if (port !== undefined) kept.push("X-Forwarded-Port", port);

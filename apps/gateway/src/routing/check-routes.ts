@@ -79,8 +79,8 @@ const MEDIA_TYPE = /^[!#$%&'+.^_`|~0-9A-Za-z-]+\/[!#$%&'+.^_`|~0-9A-Za-z-]+$/;
 function checkCriteria(route: Route, fieldPath: FieldPath, report: IssueReport): void {
   const { host, headers = {}, query = [], cookies = [], accept } = route.match;
   const match = [...fieldPath, "match"];
-  const asked = parseMatchHost(host);
-  if ("issue" in asked) report.error("bad_value", [...match, "host"], `host must be ${asked.issue}`);
+  const requested = parseMatchHost(host);
+  if ("issue" in requested) report.error("bad_value", [...match, "host"], `host must be ${requested.issue}`);
   checkMethodNames(route, fieldPath, report);
   checkMethods(route, fieldPath, report);
   checkHeaders(headers, [...match, "headers"], report);

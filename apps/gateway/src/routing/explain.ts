@@ -91,16 +91,16 @@ export interface RouteExplanation {
  */
 export function explainRoute(
   document: Pick<ConfigDocument, "routes" | "listeners">,
-  asked: ExplainedRequest,
+  requested: ExplainedRequest,
 ): RouteExplanation {
   const { routes } = document;
   const nothing = { route: null, gate: null, fault: null, parameters: null, upstream_target: null };
-  const target = canonicalTarget(asciiTarget(wireText(asked.target)));
+  const target = canonicalTarget(asciiTarget(wireText(requested.target)));
   const fault = checkPath(target);
   if (fault !== "ok") {
     return { ...nothing, decision: "refused", reason: faultSentence(fault), fault, routes: [] };
   }
-  const request = criteriaRequest({ ...asked, target }, document.listeners);
+  const request = criteriaRequest({ ...requested, target }, document.listeners);
   if (isOwnPath(request.path, document)) {
     return { ...nothing, decision: "gateway", reason: `The gateway answers ${request.path} itself`, routes: [] };
   }
@@ -147,11 +147,11 @@ function decidingRoute(routes: readonly Route[], request: PathRequest, sink: Par
   const matches = routes.map(({ match }) => match);
   const isFor = ({ listener, scheme }: Match): boolean =>
     (listener ?? request.listener) === request.listener && (scheme ?? request.scheme) === request.scheme;
-  const byHost = routesByHost(matches, (place) => matches[place] !== undefined && isFor(matches[place]));
-  for (const { places } of new HostIndex(byHost).for(request.authority)) {
-    const own = places.map((place) => matches[place]).filter((match) => match !== undefined);
+  const byHost = routesByHost(matches, (index) => matches[index] !== undefined && isFor(matches[index]));
+  for (const { indexes } of new HostIndex(byHost).for(request.authority)) {
+    const own = indexes.map((index) => matches[index]).filter((match) => match !== undefined);
     const found = new PathIndex(own.map(({ path }) => path)).find(request.path, sink);
-    if (found !== NONE) return places[found] ?? NONE;
+    if (found !== NONE) return indexes[found] ?? NONE;
   }
   return NONE;
 }
@@ -211,12 +211,12 @@ function withoutPadding(line: string): string {
 }
 
 function criteriaRequest(
-  { method, target, headers = {}, ...asked }: ExplainedRequest,
+  { method, target, headers = {}, ...requested }: ExplainedRequest,
   listeners: ConfigDocument["listeners"],
 ): PathRequest {
-  const listener = asked.listener ?? listeners[0]?.name ?? "";
+  const listener = requested.listener ?? listeners[0]?.name ?? "";
   const protocol = listeners.find(({ name }) => name === listener)?.protocol ?? "http";
-  const host = asked.host ?? hostIn(headers);
+  const host = requested.host ?? hostIn(headers);
   const mark = target.indexOf("?");
   const fields: string[] = [];
   for (const [name, value] of Object.entries(headers)) {
@@ -227,7 +227,7 @@ function criteriaRequest(
     target,
     authority: host,
     listener,
-    scheme: asked.scheme ?? protocol,
+    scheme: requested.scheme ?? protocol,
     path: mark === -1 ? target : target.slice(0, mark),
     query: mark === -1 ? undefined : target.slice(mark + 1),
     fields,

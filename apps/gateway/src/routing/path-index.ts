@@ -106,8 +106,8 @@ class TemplateTable {
   }
 
   #lookUp(form: Form, hash: number, path: string): Template | undefined {
-    for (let place = form.index.first(hash); place !== NONE; place = form.index.next(hash, place)) {
-      const template = this.#templates[form.index.entryAt(place)];
+    for (let slot = form.index.first(hash); slot !== NONE; slot = form.index.next(hash, slot)) {
+      const template = this.#templates[form.index.entryAt(slot)];
       if (template !== undefined && this.#fits(template, form, path)) return template;
     }
     return undefined;
@@ -177,8 +177,8 @@ class PrefixTable {
 
   /** The prefix with that hash that equals the path up to `end`. */
   #entry(hash: number, path: string, end: number): number {
-    for (let place = this.#index.first(hash); place !== NONE; place = this.#index.next(hash, place)) {
-      const entry = this.#index.entryAt(place);
+    for (let slot = this.#index.first(hash); slot !== NONE; slot = this.#index.next(hash, slot)) {
+      const entry = this.#index.entryAt(slot);
       const prefix = this.#prefixes[entry] ?? "";
       if (prefix.length === end && path.startsWith(prefix)) return entry;
     }
@@ -201,10 +201,10 @@ class HashIndex {
   /** `entry` must not be negative. Several entries may have the same hash. */
   add(hash: number, entry: number): void {
     if (2 * (this.#count + 1) > this.#hashes.length) this.#grow();
-    let place = this.#home(hash);
-    while (this.#entries[place] !== 0) place = this.#after(place);
-    this.#hashes[place] = hash;
-    this.#entries[place] = entry + 1;
+    let slot = this.#home(hash);
+    while (this.#entries[slot] !== 0) slot = this.#after(slot);
+    this.#hashes[slot] = hash;
+    this.#entries[slot] = entry + 1;
     this.#count += 1;
   }
 
@@ -214,19 +214,19 @@ class HashIndex {
   }
 
   /** The slot of the next entry with the same hash. */
-  next(hash: number, place: number): number {
-    return this.#seek(hash, this.#after(place));
+  next(hash: number, slot: number): number {
+    return this.#seek(hash, this.#after(slot));
   }
 
-  entryAt(place: number): number {
-    return (this.#entries[place] ?? 0) - 1;
+  entryAt(slot: number): number {
+    return (this.#entries[slot] ?? 0) - 1;
   }
 
   #seek(hash: number, from: number): number {
-    let place = from;
-    while (this.#entries[place] !== 0) {
-      if (this.#hashes[place] === hash) return place;
-      place = this.#after(place);
+    let slot = from;
+    while (this.#entries[slot] !== 0) {
+      if (this.#hashes[slot] === hash) return slot;
+      slot = this.#after(slot);
     }
     return NONE;
   }
@@ -236,8 +236,8 @@ class HashIndex {
     return (Math.imul(hash, 0x9e37_79b1) >>> 8) & (this.#hashes.length - 1);
   }
 
-  #after(place: number): number {
-    return (place + 1) & (this.#hashes.length - 1);
+  #after(slot: number): number {
+    return (slot + 1) & (this.#hashes.length - 1);
   }
 
   #grow(): void {
@@ -246,8 +246,8 @@ class HashIndex {
     this.#hashes = new Int32Array(hashes.length * 2);
     this.#entries = new Int32Array(hashes.length * 2);
     this.#count = 0;
-    for (const [place, entry] of entries.entries()) {
-      if (entry !== 0) this.add(hashes[place] ?? 0, entry - 1);
+    for (const [slot, entry] of entries.entries()) {
+      if (entry !== 0) this.add(hashes[slot] ?? 0, entry - 1);
     }
   }
 }

@@ -2,7 +2,7 @@ import { type Match, namedMethods } from "@headworks/gateway-contract";
 import { canonicalHost, hostPortText, parseHostPort, validateHostPattern } from "@headworks/host-patterns";
 import { fieldValue, fieldValues, ownText, type RawFields, wireText } from "@headworks/http1";
 import { asksAhead, type CompiledRoute, type RequestContext, type RouteTable } from "#request/context.ts";
-import { askedOrigin } from "#request/forwarded-fields.ts";
+import { requestedOrigin } from "#request/forwarded-fields.ts";
 import { NONE, PathIndex, UNDECIDED } from "./path-index.ts";
 
 /** A compiled `match.host`: any host, one host, or all subdomains of a name, in the spelling of `canonicalHost`. */
@@ -21,8 +21,8 @@ export function parseMatchHost(text: string | undefined): HostPattern | { readon
     if (name.includes("*") || validateHostPattern(text) !== undefined) return { issue: wrongHost(text) };
     return { kind: "below", name };
   }
-  const asked = askedHost(text);
-  return asked === undefined ? { issue: wrongHost(text) } : { kind: "one", ...asked };
+  const requested = requestedHost(text);
+  return requested === undefined ? { issue: wrongHost(text) } : { kind: "one", ...requested };
 }
 
 const FORMS = "a host such as shop.example, with a port or without, or *.example for everything below a name";
@@ -41,7 +41,7 @@ function wrongHost(text: string): string {
 }
 
 /** The host of a request in canonical form: letter case, a final dot and the form of an IDN do not matter. */
-function askedHost(authority: string): { readonly name: string; readonly port: number | undefined } | undefined {
+function requestedHost(authority: string): { readonly name: string; readonly port: number | undefined } | undefined {
   // An empty port is ignored (RFC 3986 section 3.2.3).
   const parsed = parseHostPort(authority.endsWith(":") ? authority.slice(0, -1) : authority);
   return "issue" in parsed ? undefined : { name: canonicalHost(parsed.host), port: parsed.port };
@@ -50,10 +50,10 @@ function askedHost(authority: string): { readonly name: string; readonly port: n
 /** Whether a request is for a host, and for its port if the pattern has one. */
 export function isForHost(pattern: HostPattern, authority: string | undefined): boolean {
   if (pattern.kind === "every") return true;
-  const asked = authority === undefined ? undefined : askedHost(authority);
-  if (asked === undefined) return false;
-  if (pattern.kind === "below") return asked.name.endsWith(`.${pattern.name}`);
-  return asked.name === pattern.name && (pattern.port === undefined || pattern.port === asked.port);
+  const requested = authority === undefined ? undefined : requestedHost(authority);
+  if (requested === undefined) return false;
+  if (pattern.kind === "below") return requested.name.endsWith(`.${pattern.name}`);
+  return requested.name === pattern.name && (pattern.port === undefined || pattern.port === requested.port);
 }
 
 /** Equal for patterns that match the same requests. */
@@ -89,9 +89,9 @@ export class HostIndex<T> {
   }
 
   #find(authority: string): readonly T[] {
-    const asked = askedHost(authority);
-    if (asked === undefined) return this.#forOthers;
-    const { name, port } = asked;
+    const requested = requestedHost(authority);
+    if (requested === undefined) return this.#forOthers;
+    const { name, port } = requested;
     const keys = port === undefined ? [name] : [hostPortText(name, port), name];
     for (let dot = name.indexOf("."); dot !== -1; dot = name.indexOf(".", dot + 1)) keys.push(`*${name.slice(dot)}`);
     const found = keys.map((key) => this.#byKey.get(key)).filter((value) => value !== undefined);
@@ -102,22 +102,22 @@ export class HostIndex<T> {
 /** Routes by host; `places` are their indexes in the list of all routes. */
 interface HostRoutes {
   readonly host: HostPattern;
-  readonly places: readonly number[];
+  readonly indexes: readonly number[];
 }
 
 /** Groups routes by host; `isWanted` selects them. */
 export function routesByHost(
   matches: readonly Pick<Match, "host">[],
-  isWanted: (place: number) => boolean,
+  isWanted: (index: number) => boolean,
 ): ReadonlyMap<string, HostRoutes> {
-  const byKey = new Map<string, { host: HostPattern; places: number[] }>();
-  for (const [place, { host }] of matches.entries()) {
+  const byKey = new Map<string, { host: HostPattern; indexes: number[] }>();
+  for (const [index, { host }] of matches.entries()) {
     const pattern = parseMatchHost(host);
-    if ("issue" in pattern || !isWanted(place)) continue;
+    if ("issue" in pattern || !isWanted(index)) continue;
     const key = hostKey(pattern);
     const routes = byKey.get(key);
-    if (routes === undefined) byKey.set(key, { host: pattern, places: [place] });
-    else routes.places.push(place);
+    if (routes === undefined) byKey.set(key, { host: pattern, indexes: [index] });
+    else routes.indexes.push(index);
   }
   return byKey;
 }
@@ -154,14 +154,14 @@ class CompiledRouteTable implements RouteTable {
     this.#usesScheme = matches.some(({ scheme }) => scheme !== undefined);
     for (const listener of [OTHERS, ...this.#listeners]) {
       for (const scheme of this.#usesScheme ? (["http", "https"] as const) : [undefined]) {
-        const byHost = routesByHost(matches, (place) => {
-          const match = matches[place];
+        const byHost = routesByHost(matches, (index) => {
+          const match = matches[index];
           const isForListener = match?.listener === undefined || match.listener === listener;
           return isForListener && (match?.scheme === undefined || match.scheme === scheme);
         });
         const compiled = new Map<string, HostPaths>();
-        for (const [key, { places }] of byHost) {
-          const own = places.map((place) => routes[place]).filter((route) => route !== undefined);
+        for (const [key, { indexes }] of byHost) {
+          const own = indexes.map((index) => routes[index]).filter((route) => route !== undefined);
           compiled.set(key, {
             paths: new PathIndex(own.map(({ document }) => document.match.path)),
             routes: own,
@@ -195,7 +195,7 @@ class CompiledRouteTable implements RouteTable {
 
   #scopeOf(request: RequestContext): HostIndex<HostPaths> {
     const { name } = request.listener;
-    const scheme = this.#usesScheme ? (askedOrigin(request).scheme.toLowerCase() as Scheme) : undefined;
+    const scheme = this.#usesScheme ? (requestedOrigin(request).scheme.toLowerCase() as Scheme) : undefined;
     return this.#hosts.get(scopeKey(this.#listeners.has(name) ? name : OTHERS, scheme)) ?? NO_ROUTES;
   }
 }
@@ -307,7 +307,7 @@ function headerCriterion(name: string, value: string): Criterion {
     matches: ({ fields }) => fieldValue(fields, lowerName) === wanted,
     mayMatchLater: ({ fields }) =>
       fieldValues(fields, "access-control-request-headers").some((line) =>
-        line.split(",").some((asked) => asked.trim().toLowerCase() === lowerName),
+        line.split(",").some((requested) => requested.trim().toLowerCase() === lowerName),
       ),
     found: ({ fields }) => fieldValue(fields, lowerName),
   };

@@ -124,11 +124,11 @@ async function usageOf(
   consumers: readonly string[],
   windows: readonly BudgetWindow[],
 ): Promise<readonly (readonly bigint[] | undefined)[]> {
-  const asked = windows.map(({ budget, windowStartS }) => [budget, windowStartS] as const);
+  const keys = windows.map(({ budget, windowStartS }) => [budget, windowStartS] as const);
   const responses: (readonly bigint[] | undefined)[] = [];
   for (let at = 0; at < consumers.length; at += USAGE_STEP) {
     const names = consumers.slice(at, at + USAGE_STEP);
-    responses.push(...(await client.call("usageOf", { names, windows: asked })));
+    responses.push(...(await client.call("usageOf", { names, windows: keys })));
   }
   return responses;
 }

@@ -33,10 +33,10 @@ export class GenerationTable {
     this.#dropOldest = database.prepare(
       `DELETE FROM generation WHERE number <= (
          SELECT MAX(number) FROM (
-           SELECT number, ROW_NUMBER() OVER (ORDER BY number DESC) AS place,
+           SELECT number, ROW_NUMBER() OVER (ORDER BY number DESC) AS position,
              SUM(octet_length(text)) OVER (ORDER BY number DESC) AS bytes
            FROM generation)
-         WHERE place > ${MIN_GENERATIONS} AND (place > ${MAX_GENERATIONS} OR bytes > ${MAX_TEXT_BYTES}))`,
+         WHERE position > ${MIN_GENERATIONS} AND (position > ${MAX_GENERATIONS} OR bytes > ${MAX_TEXT_BYTES}))`,
     );
   }
 

@@ -79,7 +79,7 @@ export class ActiveHealth {
 }
 
 interface ProbeRules {
-  readonly question: ProbeQuestion;
+  readonly question: ProbeRequest;
   readonly intervalMs: number;
   readonly jitterMs: number;
   readonly success: number;
@@ -202,7 +202,7 @@ class ProbeTurns {
 }
 
 /** The parameters of a probe. */
-interface ProbeQuestion {
+interface ProbeRequest {
   readonly kind: "http" | "tcp";
   /** Whether requests use HTTP/2, which the probe then uses, too. */
   readonly isHttp2: boolean;
@@ -222,7 +222,7 @@ type Finish = (ok: boolean) => void;
  * the upstream uses it), `http` sends a GET and checks the response status without reading the body. Returns a
  * function that cancels the probe.
  */
-function probeEndpoint(options: EndpointConnectionOptions, question: ProbeQuestion, ended: Finish): () => void {
+function probeEndpoint(options: EndpointConnectionOptions, question: ProbeRequest, ended: Finish): () => void {
   const { timeoutMs } = question;
   let isFinished = false;
   const stop = (): void => {
@@ -241,7 +241,7 @@ function probeEndpoint(options: EndpointConnectionOptions, question: ProbeQuesti
   return stop;
 }
 
-function connectToAskHttp1(options: EndpointConnectionOptions, question: ProbeQuestion, finish: Finish): () => void {
+function connectToAskHttp1(options: EndpointConnectionOptions, question: ProbeRequest, finish: Finish): () => void {
   const reader = readerOf(question, finish);
   return connectEndpoint(options, {
     ...attemptHandler(question, finish, (socket) => {
@@ -254,7 +254,7 @@ function connectToAskHttp1(options: EndpointConnectionOptions, question: ProbeQu
   });
 }
 
-function connectToAskHttp2(options: EndpointConnectionOptions, question: ProbeQuestion, finish: Finish): () => void {
+function connectToAskHttp2(options: EndpointConnectionOptions, question: ProbeRequest, finish: Finish): () => void {
   const scheme = options.tls === undefined ? "http" : "https";
   return connectHttp2Endpoint(
     options,
@@ -262,24 +262,19 @@ function connectToAskHttp2(options: EndpointConnectionOptions, question: ProbeQu
   );
 }
 
-function attemptHandler({ kind }: ProbeQuestion, finish: Finish, ask: (socket: Socket) => void): AttemptHandler {
+function attemptHandler({ kind }: ProbeRequest, finish: Finish, send: (socket: Socket) => void): AttemptHandler {
   return {
     connected: (socket) => {
       socket.on("error", () => finish(false));
       socket.on("close", () => finish(false));
       if (kind === "tcp") finish(true);
-      else ask(socket);
+      else send(socket);
     },
     failed: () => finish(false),
   };
 }
 
-function askHttp2(
-  socket: Socket,
-  scheme: string,
-  { path, authority, isExpected }: ProbeQuestion,
-  finish: Finish,
-): void {
+function askHttp2(socket: Socket, scheme: string, { path, authority, isExpected }: ProbeRequest, finish: Finish): void {
   const failed = (): void => finish(false);
   const session = new Http2Session(socket, { role: "client", section: RESPONSE_SECTION }, { onClose: failed });
   const pseudo = [":method", "GET", ":scheme", scheme, ":authority", authority, ":path", path];
@@ -297,7 +292,7 @@ function askHttp2(
   };
 }
 
-function readerOf({ isExpected }: ProbeQuestion, finish: Finish): ResponseReader {
+function readerOf({ isExpected }: ProbeRequest, finish: Finish): ResponseReader {
   const reader = new ResponseReader(
     {
       onInformational: nothing,

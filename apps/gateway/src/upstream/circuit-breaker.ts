@@ -32,9 +32,9 @@ export class Trials {
       this.#inTime.splice(at, 1);
       return "in-time";
     }
-    const place = this.#overdue.indexOf(epoch);
-    if (place === -1) return "unknown";
-    this.#overdue.splice(place, 1);
+    const index = this.#overdue.indexOf(epoch);
+    if (index === -1) return "unknown";
+    this.#overdue.splice(index, 1);
     return "overdue";
   }
 

@@ -148,7 +148,7 @@ function hostText(text: string): string {
 const NO_PORT = 0;
 const isSecure = ({ protocol }: Upstream): boolean => protocol === "https" || protocol === "http2";
 
-interface EndpointPlace {
+interface EndpointAddress {
   readonly address: string;
   readonly port: number;
 }
@@ -162,12 +162,12 @@ function endpointName({ endpoints = [], dns_discovery: discovery }: Upstream, ad
 }
 
 /** Host of requests with the endpoint's own name or address, without the scheme's default port. */
-export function endpointHost(document: Upstream, { address, port }: EndpointPlace): string {
+export function endpointHost(document: Upstream, { address, port }: EndpointAddress): string {
   return hostPortText(endpointName(document, address), port, isSecure(document) ? 443 : 80);
 }
 
 /** Host of probes: the configured one, else that of requests, else the endpoint's. */
-export function probeHost(document: Upstream, endpoint: EndpointPlace): string {
+export function probeHost(document: Upstream, endpoint: EndpointAddress): string {
   const { active_health: health, upstream_host: host } = document;
   if (health?.host !== undefined) return hostText(health.host);
   const rule = compileUpstreamHost(host);

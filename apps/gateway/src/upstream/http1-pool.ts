@@ -104,12 +104,12 @@ export class Http1Pool implements EndpointPool, Timed {
       waiter.onUnavailable("saturated", `${pending} requests are queued already`);
       return undefined;
     }
-    const place = this.#waiting.push({ waiter, sinceMs: turnMs() });
+    const entry = this.#waiting.push({ waiter, sinceMs: turnMs() });
     this.#connectMore();
     return () => {
       // The endpoint is at fault if each queued request has a connection being opened, or none is open.
       const waitedForEndpoint = this.#waiting.size <= this.#connecting || this.#open === this.#connecting;
-      this.#waiting.leave(place);
+      this.#waiting.leave(entry);
       return waitedForEndpoint;
     };
   }

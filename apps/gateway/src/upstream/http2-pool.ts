@@ -195,11 +195,11 @@ export class Http2Pool implements EndpointPool, Timed {
       waiter.onUnavailable("saturated", `${this.#waiting.size} requests are queued already`);
       return undefined;
     }
-    const place = this.#waiting.push({ waiter, sinceMs: turnMs() });
+    const entry = this.#waiting.push({ waiter, sinceMs: turnMs() });
     if (this.#queueTimer === undefined) this.#queueTimer = setTimeout(this.#endOldWaits, pendingMs).unref();
     if (connectionsLeft > 0) this.#connect();
     return () => {
-      this.#waiting.leave(place);
+      this.#waiting.leave(entry);
       return this.#isConnecting;
     };
   }

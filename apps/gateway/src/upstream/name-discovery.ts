@@ -144,8 +144,9 @@ async function findEndpoints(discovery: Discovery, resolver: NameResolver): Prom
     const found = sortedByKey(bestRecords(await resolver.resolveSrv(hostname)));
     return { found, ttlS: Number.POSITIVE_INFINITY };
   }
-  const ask = { ttl: true } as const;
-  const records = type === "A" ? await resolver.resolve4(hostname, ask) : await resolver.resolve6(hostname, ask);
+  const options = { ttl: true } as const;
+  const records =
+    type === "A" ? await resolver.resolve4(hostname, options) : await resolver.resolve6(hostname, options);
   const found = sortedByKey(records.map(({ address }) => ({ address, port })));
   return { found, ttlS: Math.min(...records.map(({ ttl }) => ttl)) };
 }

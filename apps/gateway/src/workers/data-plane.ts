@@ -75,7 +75,7 @@ export class DataPlane {
       sink: told(link),
       subscribers,
       elsewhere: countedByControl(link),
-      scrape: async () => await link.ask("metrics", undefined),
+      scrape: async () => await link.call("metrics", undefined),
       ownPart: (document) => divideLimits(document, setup),
     };
     this.#control = createControl(this.#parts);
@@ -218,7 +218,7 @@ function remoteStore(link: ProcessLink<ControlCalls, WorkerCalls>): StateStore {
     quotas: {
       charge: async (consumer, budgets, enforce) => {
         try {
-          return await link.ask("charge", [consumer, budgets, enforce]);
+          return await link.call("charge", [consumer, budgets, enforce]);
         } catch (error) {
           return { outcome: "failed", error: error instanceof Error ? error.message : String(error) };
         }
@@ -230,7 +230,7 @@ function remoteStore(link: ProcessLink<ControlCalls, WorkerCalls>): StateStore {
     },
     outbox: { append: foreign, acknowledge: foreign, pending: foreign },
     usage: {
-      add: async (rows) => await link.ask("addUsage", rows),
+      add: async (rows) => await link.call("addUsage", rows),
       totals: foreign,
       oldestHour: foreign,
       addRun: foreign,
@@ -249,7 +249,7 @@ function remoteStore(link: ProcessLink<ControlCalls, WorkerCalls>): StateStore {
 }
 
 /** One worker of several; `worker` counts from 0. */
-interface WorkerPlace {
+interface WorkerPosition {
   readonly worker: number;
   readonly workers: number;
 }
@@ -258,31 +258,31 @@ interface WorkerPlace {
  * One worker's part of a limit; the parts add up to the limit. A limit below the number of workers leaves one to
  * each, since a worker with none would refuse everything; 0 stays 0.
  */
-export function partOf(total: number, { worker, workers }: WorkerPlace): number {
+export function partOf(total: number, { worker, workers }: WorkerPosition): number {
   if (total <= 0 || !Number.isFinite(total)) return total;
   return Math.max(1, Math.floor(total / workers) + (worker < total % workers ? 1 : 0));
 }
 
 /** The document for one of several workers, with limits of requests, connections and queues divided. */
-export function divideLimits(document: ConfigDocument, place: WorkerPlace): ConfigDocument {
-  const { max_concurrent_requests: most, admission_queue: queue } = document.gateway;
+export function divideLimits(document: ConfigDocument, position: WorkerPosition): ConfigDocument {
+  const { max_concurrent_requests: maxRequests, admission_queue: queue } = document.gateway;
   return {
     ...document,
     gateway: {
       ...document.gateway,
-      max_buffered_bytes: partOf(document.gateway.max_buffered_bytes ?? DEFAULT_BUFFERED_BYTES, place),
-      ...(most === undefined ? {} : { max_concurrent_requests: partOf(most, place) }),
+      max_buffered_bytes: partOf(document.gateway.max_buffered_bytes ?? DEFAULT_BUFFERED_BYTES, position),
+      ...(maxRequests === undefined ? {} : { max_concurrent_requests: partOf(maxRequests, position) }),
       ...(queue?.max_queue_size === undefined
         ? {}
-        : { admission_queue: { ...queue, max_queue_size: partOf(queue.max_queue_size, place) } }),
+        : { admission_queue: { ...queue, max_queue_size: partOf(queue.max_queue_size, position) } }),
     },
     upstreams: document.upstreams.map((upstream) => ({
       ...upstream,
-      connection_cap: partOf(upstream.connection_cap ?? DEFAULT_CONNECTION_CAP, place),
+      connection_cap: partOf(upstream.connection_cap ?? DEFAULT_CONNECTION_CAP, position),
       ...(upstream.stalled_connection_cap === undefined
         ? {}
-        : { stalled_connection_cap: partOf(upstream.stalled_connection_cap, place) }),
-      max_pending: partOf(upstream.max_pending ?? DEFAULT_MAX_PENDING, place),
+        : { stalled_connection_cap: partOf(upstream.stalled_connection_cap, position) }),
+      max_pending: partOf(upstream.max_pending ?? DEFAULT_MAX_PENDING, position),
     })),
   };
 }
@@ -293,10 +293,10 @@ export function divideLimits(document: ConfigDocument, place: WorkerPlace): Conf
  */
 function countedByControl(link: ProcessLink<ControlCalls, WorkerCalls>): CountedElsewhere {
   return {
-    rates: { charge: async (charges) => await link.ask("rates", charges).catch(() => []) },
+    rates: { charge: async (charges) => await link.call("rates", charges).catch(() => []) },
     nonces: {
       add: async (keyId, nonce, _nowMs, forMs) =>
-        await link.ask("nonce", [keyId, nonce, forMs]).catch(() => "full" as const),
+        await link.call("nonce", [keyId, nonce, forMs]).catch(() => "full" as const),
     },
   };
 }

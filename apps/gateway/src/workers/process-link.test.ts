@@ -13,15 +13,15 @@ function connected(left: Handlers<Left>, right: Handlers<Right>) {
     batches.push(batch);
     setImmediate((copy: Batch) => to().receive(copy), structuredClone(batch));
   };
-  const asker: ProcessLink<Left, Right> = new ProcessLink<Left, Right>(
+  const caller: ProcessLink<Left, Right> = new ProcessLink<Left, Right>(
     carry(() => answerer),
     right,
   );
   const answerer: ProcessLink<Right, Left> = new ProcessLink<Right, Left>(
-    carry(() => asker),
+    carry(() => caller),
     left,
   );
-  return { asker, answerer, batches };
+  return { caller, answerer, batches };
 }
 
 const LEFT: Handlers<Left> = {
@@ -32,8 +32,8 @@ const LEFT: Handlers<Left> = {
 };
 
 test("calls of one turn are one message, and so are their replies", async () => {
-  const { asker, batches } = connected(LEFT, { note: () => undefined });
-  const responses = await Promise.all([1, 2, 3].map(async (value) => await asker.ask("double", value)));
+  const { caller, batches } = connected(LEFT, { note: () => undefined });
+  const responses = await Promise.all([1, 2, 3].map(async (value) => await caller.call("double", value)));
   assert.deepEqual(responses, [2, 4, 6]);
   assert.deepEqual(
     batches.map(({ calls, responses: back }) => [calls.length, back.length]),
@@ -46,13 +46,13 @@ test("calls of one turn are one message, and so are their replies", async () => 
 
 test("replies in another order find their calls", async () => {
   const gates = [Promise.withResolvers<number>(), Promise.withResolvers<number>()];
-  const { asker } = connected(
+  const { caller } = connected(
     { ...LEFT, double: async (at) => (await gates[at]?.promise) ?? -1 },
     {
       note: () => undefined,
     },
   );
-  const both = [asker.ask("double", 0), asker.ask("double", 1)];
+  const both = [caller.call("double", 0), caller.call("double", 1)];
   gates[1]?.resolve(11);
   assert.equal(await both[1], 11);
   gates[0]?.resolve(10);
@@ -60,9 +60,9 @@ test("replies in another order find their calls", async () => {
 });
 
 test("an error of a handler rejects the call with its message and code", async () => {
-  const { asker } = connected(LEFT, { note: () => undefined });
-  await assert.rejects(asker.ask("fail", "no room"), { message: "no room", code: "EWHY" });
-  await assert.rejects(asker.ask("missing" as "fail", ""), /no call missing/);
+  const { caller } = connected(LEFT, { note: () => undefined });
+  await assert.rejects(caller.call("fail", "no room"), { message: "no room", code: "EWHY" });
+  await assert.rejects(caller.call("missing" as "fail", ""), /no call missing/);
 });
 
 test("notifications arrive in order and without replies", async () => {
@@ -75,12 +75,12 @@ test("notifications arrive in order and without replies", async () => {
 });
 
 test("a lost link fails pending and later calls, and sends nothing more", async () => {
-  const { asker, batches } = connected(LEFT, { note: () => undefined });
-  const waiting = asker.ask("double", 1);
-  asker.lost("The worker ended by SIGKILL");
+  const { caller, batches } = connected(LEFT, { note: () => undefined });
+  const waiting = caller.call("double", 1);
+  caller.lost("The worker ended by SIGKILL");
   await assert.rejects(waiting, /ended by SIGKILL/);
-  await assert.rejects(asker.ask("double", 1), /ended by SIGKILL/);
-  asker.tell("double", 1);
+  await assert.rejects(caller.call("double", 1), /ended by SIGKILL/);
+  caller.tell("double", 1);
   await turn();
   assert.equal(batches.length, 0);
 });

@@ -40,7 +40,7 @@ export class ProcessLink<Theirs extends Calls, Ours extends Calls> {
   }
 
   /** Rejects with the other side's error, or when the other side is gone. */
-  async ask<N extends keyof Theirs & string>(name: N, input: Theirs[N]["input"]): Promise<Theirs[N]["output"]> {
+  async call<N extends keyof Theirs & string>(name: N, input: Theirs[N]["input"]): Promise<Theirs[N]["output"]> {
     if (this.#lost !== undefined) throw new Error(this.#lost);
     const call = this.#next;
     this.#next += 1;

@@ -19,7 +19,7 @@ const ENTRY = fileURLToPath(new URL("./worker-process.ts", import.meta.url));
 
 /** A worker process as seen by the control process. */
 class WorkerHandle {
-  readonly place: number;
+  readonly index: number;
   readonly link: ProcessLink<WorkerCalls, ControlCalls>;
   /** Resolves when the process has ended. */
   readonly ended: Promise<void>;
@@ -31,8 +31,8 @@ class WorkerHandle {
   isKilled = false;
   readonly #worker: Worker;
 
-  private constructor(place: number, worker: Worker, handlers: Handlers<ControlCalls>, ended: EndedListener) {
-    this.place = place;
+  private constructor(index: number, worker: Worker, handlers: Handlers<ControlCalls>, ended: EndedListener) {
+    this.index = index;
     this.#worker = worker;
     this.link = new ProcessLink<WorkerCalls, ControlCalls>((batch) => this.#send(batch), handlers);
     worker.on("message", (batch: Batch) => this.link.receive(batch));
@@ -54,11 +54,11 @@ class WorkerHandle {
   }
 
   /** Starts a process. All workers listen on the same sockets, and connections are distributed among them. */
-  static fork(place: number, handlers: Handlers<ControlCalls>, ended: EndedListener): WorkerHandle {
+  static fork(index: number, handlers: Handlers<ControlCalls>, ended: EndedListener): WorkerHandle {
     cluster.schedulingPolicy = cluster.SCHED_NONE;
     const execArgv = [...process.execArgv, "--disable-sigusr1"];
     cluster.setupPrimary({ exec: ENTRY, args: [], execArgv, serialization: "advanced" });
-    return new WorkerHandle(place, cluster.fork(), handlers, ended);
+    return new WorkerHandle(index, cluster.fork(), handlers, ended);
   }
 
   get pid(): number | undefined {
@@ -139,7 +139,7 @@ export class WorkerPool implements GenerationSubscribers {
   readonly #handlers: Handlers<ControlCalls>;
   readonly #forced = new Map<string, ForcedState>();
   /** Numbers of first workers that a signal ended. */
-  readonly #killedPlaces = new Set<number>();
+  readonly #killedIndexes = new Set<number>();
   readonly #restartMs = new Map<number, number>();
   #prepared: AcceptedCandidate | undefined;
   #running: AcceptedCandidate | undefined;
@@ -169,11 +169,11 @@ export class WorkerPool implements GenerationSubscribers {
   /** Starts all workers with the published generation. Rejects with the error of the first one that cannot start. */
   async start(): Promise<void> {
     try {
-      const places = Array.from({ length: this.#parts.workers }, (_, place) => place);
-      await Promise.all(places.map(async (place) => await this.#forkFirst(place)));
+      const indexes = Array.from({ length: this.#parts.workers }, (_, index) => index);
+      await Promise.all(indexes.map(async (index) => await this.#forkFirst(index)));
       this.#isStarted = true;
       // A worker that ended while others started is replaced now.
-      for (const place of places) if (!this.#handles.has(place)) void this.#replace(place, FIRST_RESTART_MS);
+      for (const index of indexes) if (!this.#handles.has(index)) void this.#replace(index, FIRST_RESTART_MS);
     } catch (error) {
       this.#isStopping = true;
       const handles = [...this.#handles.values()];
@@ -201,7 +201,7 @@ export class WorkerPool implements GenerationSubscribers {
     const refusals = await Promise.all(
       this.#runningHandles.map(async (handle) => {
         const problem = await this.#prepareIn(handle, candidate);
-        return problem === undefined ? [] : [`Worker ${handle.place}: ${problem}`];
+        return problem === undefined ? [] : [`Worker ${handle.index}: ${problem}`];
       }),
     );
     const problems = refusals.flat();
@@ -232,12 +232,12 @@ export class WorkerPool implements GenerationSubscribers {
 
   /** Merged state of upstreams and active requests. */
   async states(): Promise<WorkerStates> {
-    return mergeWorkerStates(await this.#askAll(async ({ link }) => await link.ask("states", undefined)));
+    return mergeWorkerStates(await this.#callAll(async ({ link }) => await link.call("states", undefined)));
   }
 
   /** Recent traffic of all routes, without that of ended workers. */
   async traffic(): Promise<RecentTraffic> {
-    return mergeTraffic(await this.#askAll(async ({ link }) => await link.ask("traffic", undefined)));
+    return mergeTraffic(await this.#callAll(async ({ link }) => await link.call("traffic", undefined)));
   }
 
   /** Applies an operator's change in every worker, and in later ones as long as it holds. */
@@ -247,17 +247,17 @@ export class WorkerPool implements GenerationSubscribers {
       if (forced.action === "drain") this.#forced.set(key, forced);
       else if (forced.action === "recover") this.#forced.delete(key);
     }
-    await this.#inAll(async ({ link }) => await link.ask("force", forced));
+    await this.#inAll(async ({ link }) => await link.call("force", forced));
   }
 
   /** Sets the issued keys of every worker. */
   async giveOut(issued: readonly IssuedCredential[]): Promise<void> {
-    await this.#inAll(async ({ link }) => await link.ask("issued", issued));
+    await this.#inAll(async ({ link }) => await link.call("issued", issued));
   }
 
   /** Clears the cache of a route, or of all, in every worker; returns the number of routes. New workers start empty. */
   async purge(route: string | undefined): Promise<number> {
-    return Math.max(0, ...(await this.#askAll(async ({ link }) => await link.ask("purge", { route }))));
+    return Math.max(0, ...(await this.#callAll(async ({ link }) => await link.call("purge", { route }))));
   }
 
   /** Drains requests for `graceMs`, then ends all workers. */
@@ -266,7 +266,7 @@ export class WorkerPool implements GenerationSubscribers {
     await Promise.all(
       [...this.#handles.values()].map(async (handle) => {
         const unanswered = setTimeout(() => handle.kill(), graceMs + STOP_EXTRA_MS);
-        if (handle.isRunning) await handle.link.ask("stop", { graceMs }).catch(() => undefined);
+        if (handle.isRunning) await handle.link.call("stop", { graceMs }).catch(() => undefined);
         clearTimeout(unanswered);
         handle.release();
         const ending = setTimeout(() => handle.kill(), ENDING_MS);
@@ -281,32 +281,32 @@ export class WorkerPool implements GenerationSubscribers {
   }
 
   /** A signal to all processes can end one before its first line; its replacement handles signals. */
-  async #forkFirst(place: number, retries = MAX_START_RETRIES): Promise<void> {
+  async #forkFirst(index: number, retries = MAX_START_RETRIES): Promise<void> {
     try {
-      await this.#fork(place);
+      await this.#fork(index);
     } catch (error) {
-      if (this.#isStopping || !this.#killedPlaces.delete(place) || retries === 0) throw error;
-      await this.#forkFirst(place, retries - 1);
+      if (this.#isStopping || !this.#killedIndexes.delete(index) || retries === 0) throw error;
+      await this.#forkFirst(index, retries - 1);
     }
   }
 
-  async #fork(place: number): Promise<void> {
+  async #fork(index: number): Promise<void> {
     const { log, workers, configFile, environment, store, instance, tickets, issued: keys } = this.#parts;
     const candidate = this.#running;
     if (candidate === undefined) throw new Error("Workers start with a published generation");
     const startedMs = performance.now();
     const handlers: Handlers<ControlCalls> = {
       ...this.#handlers,
-      event: (event) => this.#health.note(place, event),
+      event: (event) => this.#health.note(index, event),
     };
-    const handle = WorkerHandle.fork(place, handlers, (how) => this.#ended(handle, how, performance.now() - startedMs));
-    this.#handles.set(place, handle);
+    const handle = WorkerHandle.fork(index, handlers, (how) => this.#ended(handle, how, performance.now() - startedMs));
+    this.#handles.set(index, handle);
     const logLevel = log.level;
     const hasStore = store !== undefined;
     const ticketSecret = tickets.secret;
     const issued = keys();
-    this.addresses = await handle.link.ask("start", {
-      worker: place,
+    this.addresses = await handle.link.call("start", {
+      worker: index,
       workers,
       configFile,
       environment,
@@ -325,41 +325,41 @@ export class WorkerPool implements GenerationSubscribers {
     if (keys() !== issued) handle.link.tell("issued", keys());
     // Another generation may have been published meanwhile.
     await this.#bringUp(handle);
-    log.info({ code: "worker_started", worker: place, worker_pid: handle.pid }, "A worker accepts requests");
+    log.info({ code: "worker_started", worker: index, worker_pid: handle.pid }, "A worker accepts requests");
   }
 
   #ended(handle: WorkerHandle, how: string, ranMs: number): void {
-    const { place, pid } = handle;
-    this.#health.forget(place);
+    const { index, pid } = handle;
+    this.#health.forget(index);
     const metrics = this.#lastMetrics.get(handle);
     if (metrics !== undefined) this.#metrics.depart(metrics);
     this.#lastMetrics.delete(handle);
     handle.generation = 0;
-    if (this.#handles.get(place) === handle) this.#handles.delete(place);
-    if (!this.#isStarted && handle.isKilled) this.#killedPlaces.add(place);
+    if (this.#handles.get(index) === handle) this.#handles.delete(index);
+    if (!this.#isStarted && handle.isKilled) this.#killedIndexes.add(index);
     if (this.#isStopping || !this.#isStarted) return;
-    const known = this.#restartMs.get(place);
+    const known = this.#restartMs.get(index);
     const waitMs = known === undefined || ranMs > STEADY_MS ? FIRST_RESTART_MS : Math.min(known * 2, MAX_RESTART_MS);
-    this.#restartMs.set(place, waitMs);
+    this.#restartMs.set(index, waitMs);
     const { log } = this.#parts;
-    log.error({ code: "worker_ended", worker: place, worker_pid: pid, restart_ms: waitMs }, `A worker ended ${how}`);
-    void this.#replace(place, waitMs);
+    log.error({ code: "worker_ended", worker: index, worker_pid: pid, restart_ms: waitMs }, `A worker ended ${how}`);
+    void this.#replace(index, waitMs);
   }
 
-  async #replace(place: number, waitMs: number): Promise<void> {
+  async #replace(index: number, waitMs: number): Promise<void> {
     await sleep(waitMs, undefined, { ref: false });
     if (this.#isStopping) return;
-    await this.#fork(place).catch((error: unknown) => {
-      this.#parts.log.error({ code: "worker_failed", worker: place, err: error }, "A worker could not be started");
+    await this.#fork(index).catch((error: unknown) => {
+      this.#parts.log.error({ code: "worker_failed", worker: index, err: error }, "A worker could not be started");
       // Its end triggers the next attempt.
-      this.#handles.get(place)?.kill();
+      this.#handles.get(index)?.kill();
     });
   }
 
   /** Returns undefined also for a worker that ended meanwhile: its replacement starts with the published generation. */
   async #prepareIn(handle: WorkerHandle, candidate: AcceptedCandidate): Promise<string | undefined> {
     try {
-      const problem = await this.#responseOf(handle, async ({ link }) => await link.ask("prepare", candidate));
+      const problem = await this.#replyOf(handle, async ({ link }) => await link.call("prepare", candidate));
       handle.isPrepared = problem === undefined;
       return problem;
     } catch (error) {
@@ -369,19 +369,19 @@ export class WorkerPool implements GenerationSubscribers {
   }
 
   /** The reply of a worker; one that does not reply in time is replaced. */
-  async #responseOf<T>(handle: WorkerHandle, ask: (handle: WorkerHandle) => Promise<T>): Promise<T> {
+  async #replyOf<T>(handle: WorkerHandle, call: (handle: WorkerHandle) => Promise<T>): Promise<T> {
     const timer = setTimeout(() => handle.kill(), RESPONSE_TIMEOUT_MS);
     try {
-      return await ask(handle);
+      return await call(handle);
     } finally {
       clearTimeout(timer);
     }
   }
 
   /** Calls every worker; one that fails is replaced, and its replacement is set up at its start. */
-  async #inAll(ask: (handle: WorkerHandle) => Promise<unknown>): Promise<void> {
+  async #inAll(call: (handle: WorkerHandle) => Promise<unknown>): Promise<void> {
     await Promise.all(
-      this.#runningHandles.map(async (handle) => await this.#responseOf(handle, ask).catch(() => handle.kill())),
+      this.#runningHandles.map(async (handle) => await this.#replyOf(handle, call).catch(() => handle.kill())),
     );
   }
 
@@ -392,12 +392,12 @@ export class WorkerPool implements GenerationSubscribers {
     const problem = handle.isPrepared ? undefined : await this.#prepareIn(handle, running);
     if (!handle.isRunning) return;
     if (problem !== undefined) {
-      this.#parts.log.error({ code: "worker_failed", worker: handle.place }, `A worker cannot follow: ${problem}`);
+      this.#parts.log.error({ code: "worker_failed", worker: handle.index }, `A worker cannot follow: ${problem}`);
       handle.kill();
       return;
     }
     try {
-      this.addresses = await handle.link.ask("publish", running.generation);
+      this.addresses = await handle.link.call("publish", running.generation);
     } catch {
       handle.kill();
       return;
@@ -408,18 +408,18 @@ export class WorkerPool implements GenerationSubscribers {
   }
 
   async #collect(): Promise<void> {
-    await this.#askAll(async (handle) => {
-      const text = await handle.link.ask("metrics", undefined);
+    await this.#callAll(async (handle) => {
+      const text = await handle.link.call("metrics", undefined);
       if (handle.isRunning) this.#lastMetrics.set(handle, text);
     });
   }
 
   /** Replies of the workers that are alive and responsive; others are left out. */
-  async #askAll<T>(ask: (handle: WorkerHandle) => Promise<T>): Promise<readonly T[]> {
+  async #callAll<T>(call: (handle: WorkerHandle) => Promise<T>): Promise<readonly T[]> {
     const tooLate = new AbortController();
     const limit = sleep(GLANCE_MS, undefined, { signal: tooLate.signal }).then(async () => await Promise.reject(LATE));
     limit.catch(() => undefined);
-    const asked = this.#runningHandles.map(async (handle) => await Promise.race([ask(handle), limit]));
+    const asked = this.#runningHandles.map(async (handle) => await Promise.race([call(handle), limit]));
     const responses = await Promise.allSettled(asked);
     tooLate.abort();
     return responses.flatMap((response) => (response.status === "fulfilled" ? [response.value] : []));

@@ -142,13 +142,13 @@ function keepPrivate(keyFile: string, options: AuthorityStoreOptions): void {
 /** Writes the key first: a certificate without its key could not be repaired. */
 function create(files: Files): CertificateAuthority {
   const authority = CertificateAuthority.create();
-  placeNew(files.key, authority.keyPem());
-  placeNew(files.certificate, authority.certificatePem);
+  writeNew(files.key, authority.keyPem());
+  writeNew(files.certificate, authority.certificatePem);
   return authority;
 }
 
 /** Writes a file atomically; a leftover of an interrupted start is moved aside, never overwritten. */
-function placeNew(path: string, text: string): void {
+function writeNew(path: string, text: string): void {
   if (existsSync(path)) renameSync(path, `${path}.unused-${randomBytes(4).toString("hex")}`);
   const temporary = writeTemporary(path, text);
   try {

@@ -154,7 +154,7 @@ export interface CertOperationsParts {
 
 const CHECK_URL = "https://weir/check";
 
-export function createCertOperations(
+function createCertOperations(
   host: Pick<SliceHost, "addresses" | "command" | "settings" | "clock" | "events">,
   { authority, probe }: CertOperationsParts,
 ): Handlers<typeof certOperations> {
@@ -226,7 +226,7 @@ function renew(authority: AuthorityStore): void {
  * An Apple configuration profile with the CA certificate as a trusted root. Its identifiers derive from the
  * certificate, so that installing it again replaces the earlier profile.
  */
-export function mobileConfig(authority: CertificateAuthority): string {
+function mobileConfig(authority: CertificateAuthority): string {
   const name = escapeXml(authority.subject);
   const content = authority.certificateDer.toString("base64").replace(/(.{1,68})/g, "\t\t\t$1\n");
   return `<?xml version="1.0" encoding="UTF-8"?>

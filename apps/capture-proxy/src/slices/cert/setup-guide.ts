@@ -25,7 +25,7 @@ export interface GuideFacts {
 }
 
 /** Environment variables that most command-line programs read. */
-export function environmentGuide({ caPath, proxyUrl }: GuideFacts): { name: string; value: string }[] {
+function environmentGuide({ caPath, proxyUrl }: GuideFacts): { name: string; value: string }[] {
   const proxies = ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"].map((name) => ({ name, value: proxyUrl }));
   const trust = [
     "NODE_EXTRA_CA_CERTS",

@@ -45,7 +45,7 @@ export async function readDocumentApart(
       reportedMs = clock.monotonic();
       onProgress?.({ bytes, entries: response.kind === "taken" ? response.entries : 0 });
     }
-    const response = await thread.ask({ kind: "end" });
+    const response = await thread.request({ kind: "end" });
     if (response.kind !== "done") throw new Error("The reading thread replied out of order");
     return response.document;
   } catch (error) {
@@ -79,10 +79,10 @@ class ReadingThread {
   async take(chunk: Uint8Array): Promise<FromThread> {
     // A copy: transferring a view would detach its whole buffer.
     const bytes = new Uint8Array(chunk);
-    return await this.ask({ kind: "chunk", bytes }, [bytes.buffer]);
+    return await this.request({ kind: "chunk", bytes }, [bytes.buffer]);
   }
 
-  async ask(message: ToThread, transfer: ArrayBuffer[] = []): Promise<FromThread> {
+  async request(message: ToThread, transfer: ArrayBuffer[] = []): Promise<FromThread> {
     const cancelStop = this.#clock.after(MAX_MS, () => void this.close());
     try {
       this.#worker.postMessage(message, transfer);

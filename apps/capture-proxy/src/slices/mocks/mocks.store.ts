@@ -179,7 +179,7 @@ function replacement(database: Database, sql: Statements): Pick<MocksStore, "rep
         sql.removeOtherCollections.run(JSON.stringify(given.map(({ id }) => id)));
         sql.moveCollectionsAside.run();
         for (const [index, collection] of given.entries()) {
-          sql.placeCollection.run(...collectionValues(collection), index + 1);
+          sql.insertCollectionAt.run(...collectionValues(collection), index + 1);
         }
       }),
   };
@@ -205,7 +205,7 @@ function preparedForReplacement(database: Database, columns: string, marks: stri
       "DELETE FROM mock_collections WHERE id NOT IN (SELECT value FROM json_each(?))",
     ),
     moveCollectionsAside: database.prepare("UPDATE mock_collections SET position = -position - 1"),
-    placeCollection: database.prepare(
+    insertCollectionAt: database.prepare(
       `INSERT INTO mock_collections (id, name, description, enabled, tags, color, created_at_ms, updated_at_ms, position)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
        ON CONFLICT (id) DO UPDATE SET name = excluded.name, description = excluded.description,

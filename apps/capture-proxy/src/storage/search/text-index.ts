@@ -169,7 +169,7 @@ class SignatureTable {
     for (let column = 0; column < segment.columns; column += 1) {
       if (((columns[column >> 3] ?? 0) & (1 << (column & 7))) === 0) continue;
       const last = spans[column * 2 + 1] ?? -1;
-      for (let place = spans[column * 2] ?? 0; place <= last; place += 1) onSeq(seqs[place] ?? 0);
+      for (let index = spans[column * 2] ?? 0; index <= last; index += 1) onSeq(seqs[index] ?? 0);
     }
   }
 
@@ -202,22 +202,22 @@ class SeqBits {
   has(seq: number): boolean {
     const page = this.#pages.get(Math.floor(seq / PAGE_SEQS));
     if (page === undefined) return false;
-    const place = seq % PAGE_SEQS;
-    return ((page[place >> 3] ?? 0) & (1 << (place & 7))) !== 0;
+    const index = seq % PAGE_SEQS;
+    return ((page[index >> 3] ?? 0) & (1 << (index & 7))) !== 0;
   }
 
   add(seq: number): void {
     const number = Math.floor(seq / PAGE_SEQS);
     let page = this.#pages.get(number);
     if (page === undefined) this.#pages.set(number, (page = new Uint8Array(PAGE_SEQS / 8)));
-    const place = seq % PAGE_SEQS;
-    page[place >> 3] = (page[place >> 3] ?? 0) | (1 << (place & 7));
+    const index = seq % PAGE_SEQS;
+    page[index >> 3] = (page[index >> 3] ?? 0) | (1 << (index & 7));
   }
 
   delete(seq: number): void {
     const page = this.#pages.get(Math.floor(seq / PAGE_SEQS));
-    const place = seq % PAGE_SEQS;
-    if (page !== undefined) page[place >> 3] = (page[place >> 3] ?? 0) & ~(1 << (place & 7));
+    const index = seq % PAGE_SEQS;
+    if (page !== undefined) page[index >> 3] = (page[index >> 3] ?? 0) & ~(1 << (index & 7));
   }
 
   clear(): void {
@@ -366,7 +366,7 @@ export class TextIndex {
     const found = new SeqBits();
     for (const segment of this.#segments) this.#table?.find(segment, required.rows, (seq) => found.add(seq));
     this.#tail.find(required.rows, ({ first, last }) => {
-      for (let place = first; place <= last; place += 1) found.add(this.#tail.entries[place]?.seq ?? 0);
+      for (let index = first; index <= last; index += 1) found.add(this.#tail.entries[index]?.seq ?? 0);
     });
     return (seq) => found.has(seq);
   }

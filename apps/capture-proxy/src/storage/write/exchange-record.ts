@@ -280,12 +280,12 @@ function stateCode(exchange: Pick<ExchangeView, "state" | "response">): EntrySta
 }
 
 /** In microseconds from the first moment to the end; null while running. */
-export function durationUs(moments: Readonly<Moments>): number | null {
+function durationUs(moments: Readonly<Moments>): number | null {
   return moments.ended > 0 ? microseconds(moments.ended - moments.started) : null;
 }
 
 /** In microseconds to the first response byte; null without one. */
-export function ttfbUs(moments: Readonly<Moments>): number | null {
+function ttfbUs(moments: Readonly<Moments>): number | null {
   return moments.firstByte > 0 ? microseconds(moments.firstByte - moments.started) : null;
 }
 

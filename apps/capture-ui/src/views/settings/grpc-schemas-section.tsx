@@ -141,7 +141,7 @@ function AddFiles() {
 
 function AskServer() {
   const [url, setUrl] = useState("");
-  const ask = useMutation({
+  const reflect = useMutation({
     mutationFn: () => api.grpc.reflectGrpcSchema({ body: { url: url.trim() } }),
     onSuccess: added,
   });
@@ -151,7 +151,7 @@ function AskServer() {
       aria-label="Schema from a server"
       onSubmit={(event) => {
         event.preventDefault();
-        ask.mutate();
+        reflect.mutate();
       }}
     >
       <div className={settings["testLine"]}>
@@ -166,13 +166,13 @@ function AskServer() {
         </Field>
         <Button
           type="submit"
-          disabled={ask.isPending || url.trim() === ""}
-          icon={ask.isPending ? <Spinner label="Loading" /> : undefined}
+          disabled={reflect.isPending || url.trim() === ""}
+          icon={reflect.isPending ? <Spinner label="Loading" /> : undefined}
         >
           Load
         </Button>
       </div>
-      {ask.error !== null && <Problem>{errorText(ask.error)}</Problem>}
+      {reflect.error !== null && <Problem>{errorText(reflect.error)}</Problem>}
     </form>
   );
 }

@@ -1,7 +1,7 @@
 import { fieldValue, fieldValues, hasBody, hasField, type Framing, type RawFields } from "@headworks/http1";
 import { parseAcceptEncoding, parseHttpDate } from "@headworks/http-fields";
 import type { RequestContext, ResponseHead } from "#request/context.ts";
-import { askedOrigin, identityKey } from "#request/forwarded-fields.ts";
+import { requestedOrigin, identityKey } from "#request/forwarded-fields.ts";
 import { ANY_FRESH, remembering, requestPolicy, type RequestPolicy } from "./cache-control.ts";
 
 /** The cache policy of a request; undefined if it bypasses the cache, being personal or unsafe. */
@@ -45,7 +45,7 @@ export function cacheKey(request: RequestContext, vary: readonly string[]): stri
 
 /** Identifies a resource for invalidation: target as sent to the upstream, path and query. */
 export function resourceKey(request: RequestContext): string {
-  const { scheme, host, port } = askedOrigin(request);
+  const { scheme, host, port } = requestedOrigin(request);
   const authority = request.authority?.toLowerCase() ?? "";
   const believed = host === request.authority && port === undefined ? "" : `${host?.toLowerCase()} ${port}`;
   return `${scheme.toLowerCase()}\n${authority}\n${believed}\n${request.target}`;
@@ -130,10 +130,10 @@ export function conditionsFor(kept: Readonly<RawFields>): RawFields {
 /** True if the client's copy is current, so that 304 suffices (RFC 9110, 13.2.2). */
 export function isUnchanged(request: Readonly<RawFields>, kept: Readonly<RawFields>): boolean {
   const tag = fieldValue(kept, "etag");
-  const asked = fieldValues(request, "if-none-match");
-  if (asked.length > 0) {
-    if (asked.some((value) => value.trim() === "*")) return true;
-    return tag !== undefined && asked.some((value) => entityTags(value).includes(opaque(tag)));
+  const requested = fieldValues(request, "if-none-match");
+  if (requested.length > 0) {
+    if (requested.some((value) => value.trim() === "*")) return true;
+    return tag !== undefined && requested.some((value) => entityTags(value).includes(opaque(tag)));
   }
   const condition = fieldValue(request, "if-modified-since");
   if (condition === undefined) return false;

@@ -95,7 +95,7 @@ export class RouteCache implements ResponseStore {
   readonly #tools: CacheTools;
   readonly #pausedUntilMs = new Map<string, number>();
   /** State when the upstream request was sent; purges and changes since then invalidate its response too. */
-  readonly #asked = new WeakMap<RequestContext, Asked>();
+  readonly #requested = new WeakMap<RequestContext, Asked>();
 
   constructor(route: string, cache: Cache, state: CacheState, tools: CacheTools) {
     this.#route = route;
@@ -219,16 +219,16 @@ export class RouteCache implements ResponseStore {
 
   capture(request: RequestContext, head: ResponseHead, framing: Framing): ResponseCapture | Response | undefined {
     const { memory } = this.#tools;
-    const asked = this.#requestedFor(request);
-    const { key, coalesced } = asked;
+    const requested = this.#requestedFor(request);
+    const { key, coalesced } = requested;
     if (head.status === 304 && request.refreshes !== undefined) {
-      if (asked.unvalidated !== undefined) this.#confirm(request, asked.unvalidated, head.fields, true);
+      if (requested.unvalidated !== undefined) this.#confirm(request, requested.unvalidated, head.fields, true);
       this.#onEnd(request);
       return undefined;
     }
     if (request.validation !== undefined) {
-      if (head.status === 304 && asked.unvalidated !== undefined) {
-        return this.#validated(request, asked.unvalidated, head);
+      if (head.status === 304 && requested.unvalidated !== undefined) {
+        return this.#validated(request, requested.unvalidated, head);
       }
       this.#tools.count(this.#route, "miss");
     }
@@ -362,12 +362,18 @@ export class RouteCache implements ResponseStore {
 
   #asks(request: RequestContext, key: string, coalesced: string, unvalidated?: Entry): void {
     const { changed, clock } = this.#tools;
-    const asked = { key, coalesced, epoch: this.#state.epoch, changes: changed.count, requestedMs: clock.monotonic() };
-    this.#asked.set(request, unvalidated === undefined ? asked : { ...asked, unvalidated });
+    const requested = {
+      key,
+      coalesced,
+      epoch: this.#state.epoch,
+      changes: changed.count,
+      requestedMs: clock.monotonic(),
+    };
+    this.#requested.set(request, unvalidated === undefined ? requested : { ...requested, unvalidated });
   }
 
   #requestedFor(request: RequestContext): Asked {
-    return this.#asked.get(request.refreshes ?? request) ?? NEVER;
+    return this.#requested.get(request.refreshes ?? request) ?? NEVER;
   }
 
   /** True if neither a purge nor a known change occurred since the request was sent. */

@@ -54,7 +54,7 @@ class DecisionPoint {
   readonly #kept = new KeptConnections(32);
   readonly #cache: DecisionCache;
   /** Concurrent equal callouts are merged if caching is enabled. */
-  readonly #asked = new Map<string, Promise<Decision>>();
+  readonly #pending = new Map<string, Promise<Decision>>();
   #underWay = 0;
 
   constructor(parts: DecisionPointParts, tools: DecisionPointTools) {
@@ -66,13 +66,13 @@ class DecisionPoint {
   /** The decision for an input, synchronous if cached; errors are not. Never rejects; has a timeout. */
   decide(input: object, requestId: string): Decision | Promise<Decision> {
     const body = Buffer.from(JSON.stringify({ input }));
-    if (this.#parts.cacheTtlMs === 0) return this.#ask(body, requestId);
+    if (this.#parts.cacheTtlMs === 0) return this.#call(body, requestId);
     const key = createHash("sha256").update(body).digest("base64");
     const isAllowed = this.#cache.get(key, this.#tools.clock.monotonic());
     if (isAllowed !== undefined) return { kind: isAllowed ? "allow" : "deny" };
-    const asked = this.#asked.get(key) ?? this.#askAndRemember(key, body, requestId);
-    this.#asked.set(key, asked);
-    return asked;
+    const pending = this.#pending.get(key) ?? this.#callAndCache(key, body, requestId);
+    this.#pending.set(key, pending);
+    return pending;
   }
 
   /** Closes idle connections when the next generation is published. */
@@ -80,18 +80,18 @@ class DecisionPoint {
     this.#kept.close();
   }
 
-  async #askAndRemember(key: string, body: Buffer, requestId: string): Promise<Decision> {
+  async #callAndCache(key: string, body: Buffer, requestId: string): Promise<Decision> {
     try {
-      const decision = await this.#ask(body, requestId);
+      const decision = await this.#call(body, requestId);
       const nowMs = this.#tools.clock.monotonic();
       if (decision.kind !== "error") this.#cache.set(key, decision.kind === "allow", nowMs);
       return decision;
     } finally {
-      this.#asked.delete(key);
+      this.#pending.delete(key);
     }
   }
 
-  async #ask(body: Buffer, requestId: string): Promise<Decision> {
+  async #call(body: Buffer, requestId: string): Promise<Decision> {
     if (this.#underWay >= MAX_QUESTIONS) return { kind: "error", why: "saturated" };
     const over = new AbortController();
     const cancel = this.#tools.timer(this.#parts.timeoutMs, () => over.abort());

@@ -40,10 +40,10 @@ export class AuthenticationGate implements Gate {
 
   check(request: RequestContext): Verdict | Promise<Verdict> {
     const presented = presentedCredentials(request.fields);
-    return presented === undefined ? this.#askPeer(request) : this.#ask(request, presented);
+    return presented === undefined ? this.#authenticatePeer(request) : this.#authenticate(request, presented);
   }
 
-  #ask(request: RequestContext, presented: PresentedCredentials): Verdict | Promise<Verdict> {
+  #authenticate(request: RequestContext, presented: PresentedCredentials): Verdict | Promise<Verdict> {
     const { readers } = this.#authentication;
     for (let at = 0; at < readers.length; at++) {
       const reader = readers[at];
@@ -54,7 +54,7 @@ export class AuthenticationGate implements Gate {
         ? this.#later(request, recognition, hidden)
         : this.#verdict(request, recognition, hidden);
     }
-    return this.#askPeer(request);
+    return this.#authenticatePeer(request);
   }
 
   async #later(
@@ -65,7 +65,7 @@ export class AuthenticationGate implements Gate {
     return this.#verdict(request, await later, hidden);
   }
 
-  #askPeer(request: RequestContext): Verdict {
+  #authenticatePeer(request: RequestContext): Verdict {
     const { certificates, unauthorized } = this.#authentication;
     const { certificate } = request.peer;
     if (certificates !== undefined && certificate !== undefined) {

@@ -155,14 +155,14 @@ function checkTokens(document: ConfigDocument, report: IssueReport, scope: Check
     checkAlgorithms(provider, fieldPath, report);
     checkAuthority(provider, fieldPath, report, scope);
   }
-  const asked = document.gateway.oidc_providers ?? [];
-  for (const [at, provider] of asked.entries()) {
+  const introspected = document.gateway.oidc_providers ?? [];
+  for (const [at, provider] of introspected.entries()) {
     const fieldPath = ["gateway", "oidc_providers", at];
     const danger = `Tokens, and the secret of "${provider.name}", go over plain http: who sits on the way has them then`;
     checkEndpoint(provider, danger, fieldPath, report);
     checkAuthority(provider, fieldPath, report, scope);
   }
-  checkIssuers(document, [...providers, ...asked], report);
+  checkIssuers(document, [...providers, ...introspected], report);
 }
 
 function checkEndpoint(

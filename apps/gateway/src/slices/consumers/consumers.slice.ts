@@ -502,11 +502,11 @@ function readersOf({
   const readers: CredentialReader[] = [new ApiKeyReader(apiKeys)];
   const passwords = new BasicPasswords(consumers, secret, clock);
   if (passwords.size > 0) readers.push(new BasicReader(passwords));
-  const asked = (gateway.oidc_providers ?? []).map((provider) => introspectionSource(provider, scope, host));
-  if (providers.length > 0 || asked.length > 0) {
+  const introspected = (gateway.oidc_providers ?? []).map((provider) => introspectionSource(provider, scope, host));
+  if (providers.length > 0 || introspected.length > 0) {
     const owners = new TokenOwners(consumers);
     const verifier = providers.length > 0 ? new TokenVerifier(providers, owners, clock) : undefined;
-    const introspection = asked.length > 0 ? new TokenIntrospection(asked, owners, clock) : undefined;
+    const introspection = introspected.length > 0 ? new TokenIntrospection(introspected, owners, clock) : undefined;
     readers.push(new BearerReader(verifier, introspection));
   }
   const keys = new SigningKeys(consumers, secret, clock);
@@ -605,7 +605,7 @@ function introspectionSource(
   };
   return {
     document,
-    ask: async (token) => {
+    introspect: async (token) => {
       const found = await endpoint.find();
       if (found === undefined) return failed("It is not known where it is");
       const url = roots === undefined ? found : { ...found, roots };

@@ -11,7 +11,7 @@ export type Introspect = (token: string) => Promise<Readonly<Record<string, unkn
 /** An endpoint of the running generation. */
 export interface IntrospectionSource {
   readonly document: IntrospectionProvider;
-  readonly ask: Introspect;
+  readonly introspect: Introspect;
 }
 
 interface Known {
@@ -50,7 +50,7 @@ export class TokenIntrospection {
   readonly #owners: TokenOwners;
   readonly #clock: Clock;
   readonly #known = new Map<string, Known>();
-  readonly #asking = new Map<string, Promise<Recognition>>();
+  readonly #pending = new Map<string, Promise<Recognition>>();
 
   constructor(sources: readonly IntrospectionSource[], owners: TokenOwners, clock: Clock) {
     this.#sources = sources;
@@ -65,18 +65,18 @@ export class TokenIntrospection {
     const known = this.#known.get(digest);
     if (known !== undefined && known.untilMs > this.#clock.now()) return known.recognition;
     this.#known.delete(digest);
-    const asking = this.#asking.get(digest);
-    if (asking !== undefined) return asking;
-    if (this.#asking.size >= MAX_QUESTIONS) return TOO_MANY;
-    const response = this.#ask(token, digest).finally(() => this.#asking.delete(digest));
-    this.#asking.set(digest, response);
+    const pending = this.#pending.get(digest);
+    if (pending !== undefined) return pending;
+    if (this.#pending.size >= MAX_QUESTIONS) return TOO_MANY;
+    const response = this.#introspect(token, digest).finally(() => this.#pending.delete(digest));
+    this.#pending.set(digest, response);
     return response;
   }
 
-  async #ask(token: string, digest: string): Promise<Recognition> {
+  async #introspect(token: string, digest: string): Promise<Recognition> {
     const silent: IntrospectionProvider[] = [];
-    for (const { document, ask } of this.#sources) {
-      const claims = await ask(token);
+    for (const { document, introspect } of this.#sources) {
+      const claims = await introspect(token);
       if (claims === undefined) silent.push(document);
       else if (claims["active"] === true) return this.#active(document, claims, digest);
     }

@@ -92,18 +92,20 @@ class CrossOriginRule {
     if (origin === undefined) return [];
     const method = fieldValue(request.fields, "access-control-request-method") ?? "";
     if (!TOKEN.test(method) || this.#methods?.has(method) === false) return [];
-    const asked = fieldValues(request.fields, "access-control-request-headers")
+    const requested = fieldValues(request.fields, "access-control-request-headers")
       .flatMap((line) => line.split(","))
       .map((name) => name.trim())
       .filter((name) => name !== "");
-    if (!asked.every((name) => TOKEN.test(name) && this.#headers?.has(name.toLowerCase()) !== false)) return [];
+    if (!requested.every((name) => TOKEN.test(name) && this.#headers?.has(name.toLowerCase()) !== false)) return [];
     // Listed by name, since * excludes Authorization and does not apply with credentials.
     return [
       "Access-Control-Allow-Origin",
       origin,
       ...this.#preflight,
       ...(this.#methods === undefined ? ["Access-Control-Allow-Methods", method] : []),
-      ...(this.#headers === undefined && asked.length > 0 ? ["Access-Control-Allow-Headers", asked.join(", ")] : []),
+      ...(this.#headers === undefined && requested.length > 0
+        ? ["Access-Control-Allow-Headers", requested.join(", ")]
+        : []),
     ];
   }
 }

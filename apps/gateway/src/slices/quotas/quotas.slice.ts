@@ -185,22 +185,22 @@ async function usageRecordOf(
   if (consumer !== undefined && one === undefined) {
     return { refused: "quota_bad_consumer", message: `No consumer of that name declares quotas` };
   }
-  const asked = one === undefined ? [...budgets.values()] : [one];
-  const windows = windowsOf(asked, nowMs);
+  const requested = one === undefined ? [...budgets.values()] : [one];
+  const windows = windowsOf(requested, nowMs);
   const rows = await store.quotas.usage(
-    asked.map((entry) => entry.consumer),
+    requested.map((entry) => entry.consumer),
     windows,
   );
   return {
     now_epoch_s: Math.floor(nowMs / 1000),
-    consumers: asked.map((entry, index) => consumerUsage(entry, nowMs, windows, rows[index])),
+    consumers: requested.map((entry, index) => consumerUsage(entry, nowMs, windows, rows[index])),
   };
 }
 
 /** The distinct windows of all consumers: at most one day and one month. */
-function windowsOf(asked: readonly ConsumerBudgets[], nowMs: number): readonly Window[] {
+function windowsOf(requested: readonly ConsumerBudgets[], nowMs: number): readonly Window[] {
   const windows: Window[] = [];
-  for (const { budget, windowStartS } of asked.flatMap((entry) => entry.at(nowMs))) {
+  for (const { budget, windowStartS } of requested.flatMap((entry) => entry.at(nowMs))) {
     if (!windows.some((window) => window.budget === budget)) windows.push({ budget, windowStartS });
   }
   return windows;

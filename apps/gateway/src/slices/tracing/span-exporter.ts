@@ -140,9 +140,11 @@ export class SpanExporter implements SpanSink {
   /** Resolves to false when closing. */
   async #pause(attempt: number, result: PostResult): Promise<boolean> {
     const { backoffBaseMs, backoffCapMs } = this.#rules;
-    const asked = result.kind === "response" ? fieldValue(result.fields, "retry-after") : undefined;
+    const retryAfter = result.kind === "response" ? fieldValue(result.fields, "retry-after") : undefined;
     const requestedMs =
-      asked !== undefined && /^\d{1,6}$/.test(asked) ? Number(asked) * 1000 : backoffBaseMs * 2 ** (attempt - 1);
+      retryAfter !== undefined && /^\d{1,6}$/.test(retryAfter)
+        ? Number(retryAfter) * 1000
+        : backoffBaseMs * 2 ** (attempt - 1);
     if (this.#stop.signal.aborted) return false;
     const { promise, resolve } = Promise.withResolvers<void>();
     const cancel = this.#tools.timer(Math.min(requestedMs, backoffCapMs), resolve);

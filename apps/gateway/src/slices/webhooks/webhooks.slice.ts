@@ -140,7 +140,7 @@ class WebhookSlice implements Webhooks {
   readonly check = checkWebhooks;
   readonly #tools: DeliveryTools;
   readonly #log: Logger;
-  readonly #places = new DeliverySemaphore();
+  readonly #semaphore = new DeliverySemaphore();
   readonly #counts = new DeliveryCounts();
   readonly #last = new Map<string, NonNullable<TargetStatus["last"]>>();
   readonly #stop = new AbortController();
@@ -184,7 +184,7 @@ class WebhookSlice implements Webhooks {
   }
 
   get active(): number {
-    return this.#places.taken;
+    return this.#semaphore.taken;
   }
 
   targets(): readonly TargetStatus[] {
@@ -205,20 +205,20 @@ class WebhookSlice implements Webhooks {
     if (this.#stop.signal.aborted) return "interrupted";
     if (event.isTooLarge) return this.#drop(target, event, "too_large");
     if (whenBusy === "wait") return (await this.#runLater(target, event)).outcome;
-    if (!this.#places.take()) return this.#drop(target, event, "busy");
+    if (!this.#semaphore.take()) return this.#drop(target, event, "busy");
     try {
       return (await this.#run(target, event)).outcome;
     } finally {
-      this.#places.release();
+      this.#semaphore.release();
     }
   }
 
   async #runLater(target: DeliveryTarget, event: SerialisedEvent): Promise<DeliveryReport> {
-    await this.#places.acquireQueued();
+    await this.#semaphore.acquireQueued();
     try {
       return await this.#run(target, event);
     } finally {
-      this.#places.releaseQueued();
+      this.#semaphore.releaseQueued();
     }
   }
 
