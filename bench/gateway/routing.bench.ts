@@ -171,8 +171,8 @@ for (const shape of SHAPES) {
   }
   const best = rows.map(({ figures }) => smallest(figures));
   const [one = fail()] = best;
-  const most = best.at(-1) ?? fail();
-  const ratios = `${(most / one).toFixed(2).padStart(8)}${((most + checkNs) / (one + checkNs)).toFixed(2).padStart(17)}`;
+  const max = best.at(-1) ?? fail();
+  const ratios = `${(max / one).toFixed(2).padStart(8)}${((max + checkNs) / (one + checkNs)).toFixed(2).padStart(17)}`;
   console.log(`${shape.name.padEnd(38)}${best.map((ns) => `${ns.toFixed(0)} ns`.padStart(14)).join("")}${ratios}`);
 }
 

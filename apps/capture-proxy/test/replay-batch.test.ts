@@ -16,7 +16,7 @@ type Batch = ReplayBatch & { results: ReplayResult[] };
 
 const rig = await startReplayRig(cleanup);
 let present = 0;
-let most = 0;
+let max = 0;
 const waiting: (() => void)[] = [];
 /** Blocks requests until the expected number is waiting, then lets all through. */
 let gate: Gate | undefined;
@@ -39,7 +39,7 @@ class Gate {
 
 const origin = await startOrigin(cleanup, (incoming, response) => {
   present += 1;
-  most = Math.max(most, present);
+  max = Math.max(max, present);
   response.once("close", () => {
     present -= 1;
   });
@@ -75,13 +75,13 @@ async function tasks(): Promise<{ readonly seen: TaskProgress[]; readonly close:
 
 test("a batch sends every iteration once, with the given concurrency, and counts the outcomes", async () => {
   const id = await savedAs(`${origin}/n/{{$iteration}}`);
-  most = 0;
+  max = 0;
   gate = new Gate(4);
   const live = await tasks();
   const { status, json } = await batch(id, { iterations: 40, concurrency: 4 }, "?task_id=first");
   live.close();
   assert.equal(status, 200, JSON.stringify(json));
-  assert.equal(most, 4);
+  assert.equal(max, 4);
   assert.deepEqual([json.id, json.state, json.total, json.succeeded, json.failed], ["first", "done", 40, 36, 4]);
   assert.deepEqual(json.statuses, { 200: 32, 503: 4 });
   assert.deepEqual(

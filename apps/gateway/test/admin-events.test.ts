@@ -101,7 +101,7 @@ test("streams: 32 at a time, HEAD opens none, and a client that goes makes room"
 
 test("a stream that nobody reads is let go when too much waits for it, and a quiet one has heartbeats", async () => {
   const journal = new EventJournal();
-  const streams = new EventStreams(journal, { heartbeatMs: 5, most: 2, maxWaiting: 2000 });
+  const streams = new EventStreams(journal, { heartbeatMs: 5, max: 2, maxWaiting: 2000 });
   const quiet = streams.open(undefined, always);
   await waitUntil(() => String(quiet?.read() ?? "").includes(": here\n\n"), { what: "a heartbeat" });
   quiet?.destroy();
@@ -118,7 +118,7 @@ test("a stream that nobody reads is let go when too much waits for it, and a qui
 
 test("nothing comes behind the end of a stream whose client reads slowly, however long it takes", async () => {
   const journal = new EventJournal();
-  const streams = new EventStreams(journal, { heartbeatMs: 1, most: 2, maxWaiting: 2000 });
+  const streams = new EventStreams(journal, { heartbeatMs: 1, max: 2, maxWaiting: 2000 });
   const stream = streams.open(undefined, always);
   const errors: Error[] = [];
   stream?.on("error", (error) => errors.push(error));

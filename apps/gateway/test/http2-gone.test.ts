@@ -141,11 +141,11 @@ describe("clients that are gone", { concurrency: 12 }, () => {
     await using rig = await endless(SHORT_MS);
     const { gateway, server } = rig;
     await using client = await rawClient(gateway.port());
-    const most = 2 ** 31 - 1;
-    const widest = frame(FRAME.windowUpdate, 0, 0, u32(most - 65_535));
+    const max = 2 ** 31 - 1;
+    const widest = frame(FRAME.windowUpdate, 0, 0, u32(max - 65_535));
     const silent = section(GET.map(([name, value]) => [name, value === "/" ? "/silent" : value]));
     const requests = [frame(FRAME.headers, FLAG.endHeaders | FLAG.endStream, 1, silent), request(3), request(5)];
-    await client.write(Buffer.concat([PREFACE, settings([4, most]), widest, ...requests]));
+    await client.write(Buffer.concat([PREFACE, settings([4, max]), widest, ...requests]));
     await client.readSome();
     client.socket.pause();
     await waitUntil(() => server.connections.length === 3 && server.connections.every(isFinished), {

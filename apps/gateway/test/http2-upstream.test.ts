@@ -148,11 +148,11 @@ test("HTTP/2 upstream: informational answers pass to clients of HTTP/1.1", async
 });
 
 test("HTTP/2 upstream: a hundred requests at a time share one connection", async () => {
-  let most = 0;
+  let max = 0;
   let open = 0;
   await using origin = await startHttp2Origin((stream) => {
     open += 1;
-    most = Math.max(most, open);
+    max = Math.max(max, open);
     stream.on("close", () => (open -= 1));
     later(() => text("here")(stream, {}, []), 20);
   });
@@ -161,17 +161,17 @@ test("HTTP/2 upstream: a hundred requests at a time share one connection", async
   const responses = await Promise.all(Array.from({ length: 100 }, async () => await client.fetch({ ":path": "/" })));
   assert.deepEqual(new Set(responses.map(({ status }) => status)), new Set([200]));
   assert.equal(origin.sessions.length, 1);
-  assert.ok(most > 50, String(most));
+  assert.ok(max > 50, String(max));
 });
 
 test("HTTP/2 upstream: what the endpoint's limit of streams leaves over goes over more connections, up to the cap", async () => {
   const perSession = new Map<unknown, number>();
-  let most = 0;
+  let max = 0;
   await using origin = await startHttp2Origin(
     (stream) => {
       const { session } = stream;
       perSession.set(session, (perSession.get(session) ?? 0) + 1);
-      most = Math.max(most, perSession.get(session) ?? 0);
+      max = Math.max(max, perSession.get(session) ?? 0);
       stream.on("close", () => perSession.set(session, (perSession.get(session) ?? 1) - 1));
       later(() => text("here")(stream, {}, []), 30);
     },
@@ -183,7 +183,7 @@ test("HTTP/2 upstream: what the endpoint's limit of streams leaves over goes ove
   const responses = await Promise.all(Array.from({ length: 20 }, async () => await client.fetch({ ":path": "/" })));
   assert.deepEqual(new Set(responses.map(({ status }) => status)), new Set([200]));
   assert.ok(origin.sessions.length <= 2, String(origin.sessions.length));
-  assert.ok(most <= 3, String(most));
+  assert.ok(max <= 3, String(max));
 });
 
 test("HTTP/2 upstream: more waiting requests than max_pending are refused with 503 upstream_saturated", async () => {

@@ -175,15 +175,15 @@ test("TLS: requests over HTTP/1.1 and HTTP/2 reach the upstream as coming over h
   );
 });
 
-for (const [least, offered, isWelcome] of [
+for (const [min, offered, isWelcome] of [
   ["1.3", "TLSv1.2", false],
   ["1.3", "TLSv1.3", true],
   ["1.2", "TLSv1.2", true],
   ["1.2", "TLSv1.1", false],
 ] as const) {
-  test(`TLS: with min_version ${least} a client of ${offered} is ${isWelcome ? "let in" : "turned away"}`, async () => {
+  test(`TLS: with min_version ${min} a client of ${offered} is ${isWelcome ? "let in" : "turned away"}`, async () => {
     await using rig = await certificates();
-    await using gateway = await secureGateway({ ...(await rig.issue("a", ["a.test"])), min_version: least });
+    await using gateway = await secureGateway({ ...(await rig.issue("a", ["a.test"])), min_version: min });
     const shown = await shownName(gateway.port(), {
       minVersion: "TLSv1.1",
       maxVersion: offered,

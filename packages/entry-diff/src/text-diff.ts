@@ -18,8 +18,8 @@ export function diffSequences(left: readonly number[], right: readonly number[])
   let start = 0;
   while (start < left.length && start < right.length && left[start] === right[start]) start += 1;
   let tail = 0;
-  const most = Math.min(left.length, right.length) - start;
-  while (tail < most && left[left.length - 1 - tail] === right[right.length - 1 - tail]) tail += 1;
+  const max = Math.min(left.length, right.length) - start;
+  while (tail < max && left[left.length - 1 - tail] === right[right.length - 1 - tail]) tail += 1;
   const runs: Run[] = [];
   push(runs, "same", 0, 0, start);
   for (const run of middle(left, right, start, left.length - tail, right.length - tail)) {

@@ -226,8 +226,8 @@ test("6.5.3: settings are confirmed before what they allow is sent", async () =>
 test("5.2: with the connection's window used up, streams take turns however small it is widened, and all finish", async () => {
   const { tested, peer } = await servedRaw({}, [[FIRST_WINDOW, 10_000_000]]);
   await using _tested = tested;
-  const [few, most] = [4, 200_000];
-  tested.onStream = responses(() => most);
+  const [few, max] = [4, 200_000];
+  tested.onStream = responses(() => max);
   const streams = Array.from({ length: few }, (_, at) => 1 + 2 * at);
   peer.send(...streams.map((stream) => request(stream)));
   await peer.bodyOf(1, FIRST_WINDOW_BYTES);
@@ -239,9 +239,9 @@ test("5.2: with the connection's window used up, streams take turns however smal
   }
   const [first = 0, ...others] = sizes();
   for (const bytes of others) assert.ok(bytes >= 8000, `bodies of ${[first, ...others].join(", ")} bytes`);
-  peer.send(widen(0, few * most));
+  peer.send(widen(0, few * max));
   for (const stream of streams) {
-    assert.ok((await peer.bodyOf(stream, most)).equals(pattern(most, stream)), `stream ${stream}`);
+    assert.ok((await peer.bodyOf(stream, max)).equals(pattern(max, stream)), `stream ${stream}`);
     await peer.frame("the end", () => peer.hasEnd(stream));
   }
 });

@@ -124,8 +124,8 @@ function removed(document: Json, steps: readonly string[]): Json {
   return fromEntries(members);
 }
 
-function indexOf(step: string, most: number): number {
-  if (!/^(?:0|[1-9][0-9]{0,9})$/.test(step) || Number(step) > most) {
+function indexOf(step: string, max: number): number {
+  if (!/^(?:0|[1-9][0-9]{0,9})$/.test(step) || Number(step) > max) {
     throw new PatchError(`${JSON.stringify(step)} is no place in the list`);
   }
   return Number(step);

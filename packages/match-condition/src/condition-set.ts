@@ -224,10 +224,10 @@ function pieceFrequencies(hints: readonly MatchHint[]): Uint32Array {
 /** The piece shared by the fewest rules; of equal ones the last, since ends of URLs differ most. */
 function rarestPiece(text: UrlText, counts: Uint32Array): number {
   let rarest = 0;
-  let least = Infinity;
+  let min = Infinity;
   for (const piece of piecesOf(text)) {
     const count = counts[bitOf(piece)] ?? 0;
-    if (count <= least) [rarest, least] = [piece, count];
+    if (count <= min) [rarest, min] = [piece, count];
   }
   return rarest;
 }

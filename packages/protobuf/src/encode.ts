@@ -162,7 +162,7 @@ function simpleBytes(field: FieldType, value: JsonValue, path: string): Buffer {
   return scalarBytes("int32", named ?? value, path);
 }
 
-type Range = readonly [least: bigint, most: bigint];
+type Range = readonly [min: bigint, max: bigint];
 const INT32: Range = [-(2n ** 31n), 2n ** 31n - 1n];
 const UINT32: Range = [0n, 2n ** 32n - 1n];
 const INT64: Range = [-(2n ** 63n), 2n ** 63n - 1n];
@@ -237,11 +237,11 @@ function truth(value: JsonValue, path: string): boolean {
   throw new EncodeError(`${path}: is neither true nor false`);
 }
 
-function whole(value: JsonValue, [least, most]: Range, path: string): bigint {
+function whole(value: JsonValue, [min, max]: Range, path: string): bigint {
   const isWhole =
     typeof value === "number" ? Number.isInteger(value) : typeof value === "string" && /^-?\d{1,20}$/u.test(value);
   if (!isWhole) throw new EncodeError(`${path}: is no whole number`);
   const number = BigInt(value as string | number);
-  if (number < least || number > most) throw new EncodeError(`${path}: is out of range`);
+  if (number < min || number > max) throw new EncodeError(`${path}: is out of range`);
   return number;
 }

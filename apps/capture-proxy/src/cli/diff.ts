@@ -208,8 +208,8 @@ class Lines {
       this.#removed(`sha256 ${diff.left_sha256 ?? "unknown"}`);
       this.#added(`sha256 ${diff.right_sha256 ?? "unknown"}`);
     }
-    const most = Math.max(diff.changes?.length ?? 0, diff.parts?.length ?? 0);
-    if (diff.truncated === true || most > MAX_CHANGES) this.add(this.#terminal.style("dim", "… more, see --json"));
+    const max = Math.max(diff.changes?.length ?? 0, diff.parts?.length ?? 0);
+    if (diff.truncated === true || max > MAX_CHANGES) this.add(this.#terminal.style("dim", "… more, see --json"));
   }
 
   #part({ kind, line_count: count, lines }: NonNullable<BodyDiff["parts"]>[number]): void {

@@ -224,10 +224,10 @@ export function presentBatch(batch: ReplayBatch, terminal: Terminal): string {
 }
 
 function bars({ histogram }: ReplayBatch): [string, string][] {
-  const most = Math.max(0, ...histogram.map(({ count }) => count));
+  const max = Math.max(0, ...histogram.map(({ count }) => count));
   if (histogram.length < 2) return [];
   return histogram.map(({ to_ms: to, count }) => [
     `≤ ${durationText(to)}`,
-    `${"█".repeat(Math.ceil((count / most) * BAR_COLUMNS))} ${count}`.trim(),
+    `${"█".repeat(Math.ceil((count / max) * BAR_COLUMNS))} ${count}`.trim(),
   ]);
 }

@@ -49,10 +49,10 @@ export function diffLines(left: readonly string[], right: readonly string[]): re
 
 /** The edit path from `left` to `right`, or null beyond {@link MAX_EDITS}. */
 function shortestEdit(left: readonly string[], right: readonly string[]): readonly DiffLine["kind"][] | null {
-  const most = Math.min(left.length + right.length, MAX_EDITS);
+  const max = Math.min(left.length + right.length, MAX_EDITS);
   let reach = new Map<number, number>([[1, 0]]);
   const history: Map<number, number>[] = [];
-  for (let edits = 0; edits <= most; edits++) {
+  for (let edits = 0; edits <= max; edits++) {
     history.push(new Map(reach));
     const next = new Map(reach);
     for (let diagonal = -edits; diagonal <= edits; diagonal += 2) {

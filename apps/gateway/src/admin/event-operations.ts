@@ -97,12 +97,12 @@ function shownUrl(text: string): string {
 interface StreamLimits {
   readonly heartbeatMs: number;
   /** Maximum number of concurrent streams. */
-  readonly most: number;
+  readonly max: number;
   /** Maximum buffered characters for a slow client; more ends its stream. */
   readonly maxWaiting: number;
 }
 
-const LIMITS: StreamLimits = { heartbeatMs: 15_000, most: 32, maxWaiting: 1024 * 1024 };
+const LIMITS: StreamLimits = { heartbeatMs: 15_000, max: 32, maxWaiting: 1024 * 1024 };
 
 export class EventStreams {
   readonly #journal: EventJournal;
@@ -126,7 +126,7 @@ export class EventStreams {
    * client may no longer read.
    */
   open(since: string | undefined, mayRead: () => boolean): Readable | undefined {
-    if (this.#isClosed || this.#open.size >= this.#limits.most) return undefined;
+    if (this.#isClosed || this.#open.size >= this.#limits.max) return undefined;
     const stream = new Readable({ highWaterMark: this.#limits.maxWaiting, encoding: "utf8", read: () => undefined });
     const push = (text: string): void => {
       stream.push(text);

@@ -160,9 +160,9 @@ function checkUpstreamHost(text: string, title: string, fieldPath: FieldPath, re
 /** Constraints between several numbers; omitted fields count with their defaults. */
 function checkRelations(upstream: Upstream, fieldPath: FieldPath, report: IssueReport): void {
   const { active_health: active, retries } = upstream;
-  const atLeast = (field: FieldPath, value: number, other: string, least: number): void => {
-    if (value >= least) return;
-    const message = `${field.slice(-1).join("")} of the upstream "${upstream.name}" must be at least ${other}: it is ${value}, and ${other} is ${least}`;
+  const atLeast = (field: FieldPath, value: number, other: string, min: number): void => {
+    if (value >= min) return;
+    const message = `${field.slice(-1).join("")} of the upstream "${upstream.name}" must be at least ${other}: it is ${value}, and ${other} is ${min}`;
     report.error("out_of_range", [...fieldPath, ...field], message);
   };
   if (active !== undefined) {

@@ -74,13 +74,13 @@ void test("moved routes are the fewest that must move, however large the permuta
         names.filter((name) => others.includes(name) && !moved.has(name));
       assert.deepEqual(stay(before, after), stay(after, before));
       const kept = before.filter((name) => after.includes(name));
-      let most = 0;
+      let max = 0;
       for (let chosen = 0; chosen < 1 << kept.length; chosen++) {
         const some = kept.filter((_, at) => (chosen >> at) & 1);
         const ranks = some.map((name) => after.indexOf(name));
-        if (ranks.every((rank, at) => at === 0 || (ranks[at - 1] ?? 0) < rank)) most = Math.max(most, some.length);
+        if (ranks.every((rank, at) => at === 0 || (ranks[at - 1] ?? 0) < rank)) max = Math.max(max, some.length);
       }
-      assert.equal(moved.size, kept.length - most);
+      assert.equal(moved.size, kept.length - max);
     }),
     { numRuns: 100 },
   );

@@ -3,13 +3,13 @@ const FARTHEST = 3;
 /** The nearest of `names` by case-insensitive edit distance; undefined if none is close. */
 export function nearestName(written: string, names: Iterable<string>): string | undefined {
   if (written.length > 64) return undefined;
-  const most = Math.min(FARTHEST, Math.max(1, Math.floor(written.length / 3)));
+  const max = Math.min(FARTHEST, Math.max(1, Math.floor(written.length / 3)));
   let nearest: string | undefined;
-  let least = most + 1;
+  let min = max + 1;
   for (const name of names) {
-    if (Math.abs(name.length - written.length) >= least) continue;
+    if (Math.abs(name.length - written.length) >= min) continue;
     const far = distance(written.toLowerCase(), name.toLowerCase());
-    if (far < least) [nearest, least] = [name, far];
+    if (far < min) [nearest, min] = [name, far];
   }
   return nearest;
 }
@@ -21,14 +21,14 @@ function distance(a: string, b: string): number {
     const current = [row];
     for (let column = 1; column <= b.length; column++) {
       const same = a[row - 1] === b[column - 1];
-      let least = Math.min(
+      let min = Math.min(
         (last[column] ?? 0) + 1,
         (current[column - 1] ?? 0) + 1,
         (last[column - 1] ?? 0) + (same ? 0 : 1),
       );
       const isSwap = row > 1 && column > 1 && a[row - 1] === b[column - 2] && a[row - 2] === b[column - 1];
-      if (isSwap) least = Math.min(least, (beforeLast[column - 2] ?? 0) + 1);
-      current.push(least);
+      if (isSwap) min = Math.min(min, (beforeLast[column - 2] ?? 0) + 1);
+      current.push(min);
     }
     [beforeLast, last] = [last, current];
   }

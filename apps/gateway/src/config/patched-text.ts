@@ -274,11 +274,11 @@ function alignment(before: readonly unknown[], after: readonly unknown[]): reado
 type Pairing = readonly [number, number];
 
 function bothEnds(before: readonly unknown[], after: readonly unknown[]): readonly Pairing[] {
-  const most = Math.min(before.length, after.length);
+  const max = Math.min(before.length, after.length);
   let behind = 0;
-  while (behind < most && isSame(before.at(-1 - behind), after.at(-1 - behind))) behind += 1;
-  return Array.from({ length: most }, (_, at) =>
-    at < most - behind ? [at, at] : [before.length - most + at, after.length - most + at],
+  while (behind < max && isSame(before.at(-1 - behind), after.at(-1 - behind))) behind += 1;
+  return Array.from({ length: max }, (_, at) =>
+    at < max - behind ? [at, at] : [before.length - max + at, after.length - max + at],
   );
 }
 

@@ -64,7 +64,7 @@ export class MissingValues {
   *drafts<T>(first: T): Generator<T> {
     if (this.#areTooMany) return;
     yield first;
-    const count = this.#gaps.reduce((most, { variety }) => Math.max(most, variety), 1);
+    const count = this.#gaps.reduce((max, { variety }) => Math.max(max, variety), 1);
     for (let draft = 1; draft < Math.min(count, MAX_DRAFTS); draft++) yield filled(first, this.#gaps, draft, 0) as T;
   }
 }

@@ -412,12 +412,12 @@ function choiceProblem(choices: readonly (string | number)[], value: unknown): P
   };
 }
 
-function boundsProblem(least: number, most: number, value: number): Problem | undefined {
-  return value >= least && value <= most ? undefined : outOfRange(least, most, value);
+function boundsProblem(min: number, max: number, value: number): Problem | undefined {
+  return value >= min && value <= max ? undefined : outOfRange(min, max, value);
 }
 
-function outOfRange(least: number, most: bigint | number, value: bigint | number): Problem {
-  return { code: "out_of_range", message: `must be a whole number from ${least} to ${most}; it is ${value}` };
+function outOfRange(min: number, max: bigint | number, value: bigint | number): Problem {
+  return { code: "out_of_range", message: `must be a whole number from ${min} to ${max}; it is ${value}` };
 }
 
 function numberProblem(schema: Schema, value: number): Problem | undefined {
@@ -426,8 +426,8 @@ function numberProblem(schema: Schema, value: number): Problem | undefined {
   }
   const { exclusiveMinimum: above, minimum = -Infinity, maximum = Infinity } = schema;
   if (value <= maximum && value >= minimum && (above === undefined || value > above)) return undefined;
-  const least = above === undefined ? `at least ${minimum}` : `above ${above}`;
-  return { code: "out_of_range", message: `must be ${least} and at most ${maximum}; it is ${value}` };
+  const min = above === undefined ? `at least ${minimum}` : `above ${above}`;
+  return { code: "out_of_range", message: `must be ${min} and at most ${maximum}; it is ${value}` };
 }
 
 function textProblem(schema: Schema, value: string): Problem | undefined {
@@ -457,10 +457,10 @@ function listProblem(schema: Schema, value: readonly unknown[], count: number): 
   return countProblem(schema.minItems ?? 0, schema.maxItems, count, "value");
 }
 
-function countProblem(least: number, most: number | undefined, count: number, what: string): Problem | undefined {
-  if (count < least) {
-    return { code: "out_of_range", message: `needs at least ${least} ${what}${least === 1 ? "" : "s"}` };
+function countProblem(min: number, max: number | undefined, count: number, what: string): Problem | undefined {
+  if (count < min) {
+    return { code: "out_of_range", message: `needs at least ${min} ${what}${min === 1 ? "" : "s"}` };
   }
-  if (most === undefined || count <= most) return undefined;
-  return { code: "out_of_range", message: `may have at most ${most} ${what}${most === 1 ? "" : "s"}; it has ${count}` };
+  if (max === undefined || count <= max) return undefined;
+  return { code: "out_of_range", message: `may have at most ${max} ${what}${max === 1 ? "" : "s"}; it has ${count}` };
 }

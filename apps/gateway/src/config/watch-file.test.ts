@@ -121,13 +121,13 @@ void test("calls come one after the other, and none after the end", async () => 
   const path = directory.file("gateway.yaml");
   await writeFile(path, "0");
   let running = 0;
-  let most = 0;
+  let max = 0;
   let last = "";
   const watch = watchFile(
     path,
     "0",
     async (outcome) => {
-      most = Math.max(most, ++running);
+      max = Math.max(max, ++running);
       await delay(15);
       running -= 1;
       last = outcome.ok ? outcome.text : "";
@@ -139,7 +139,7 @@ void test("calls come one after the other, and none after the end", async () => 
     await delay(4);
   }
   await waitUntil(() => last === "20");
-  assert.equal(most, 1);
+  assert.equal(max, 1);
   await replaceFile(path, "21");
   await watch.close();
   assert.equal(running, 0, "a call under way is waited for");

@@ -119,8 +119,8 @@ for (const [address, message] of ADDRESSES) {
 test("unsigned 64 bits are exact in the file: 2^64 - 1 is reached, refused, and there after a restart", async () => {
   await using directory = await temporaryDirectory();
   const path = directory.file("state.db");
-  const most = 2n ** 64n - 1n;
-  const values = [2n ** 53n, 2n ** 63n - 2n, 2n ** 63n - 1n, most - 2n];
+  const max = 2n ** 64n - 1n;
+  const values = [2n ** 53n, 2n ** 63n - 2n, 2n ** 63n - 1n, max - 2n];
   {
     await using store = await open(path);
     await store.quotas.syncConsumers(["acme"]);
@@ -136,9 +136,9 @@ test("unsigned 64 bits are exact in the file: 2^64 - 1 is reached, refused, and 
     await using store = await open(path);
     await store.quotas.syncConsumers(["acme"]);
     for (const index of values.keys()) {
-      for (const limit of [most, most]) await store.quotas.charge("acme", [daily(limit, index * 86_400)], true);
+      for (const limit of [max, max]) await store.quotas.charge("acme", [daily(limit, index * 86_400)], true);
     }
-    assert.equal((await store.quotas.charge("acme", [daily(most, 3 * 86_400)], true)).outcome, "exhausted");
+    assert.equal((await store.quotas.charge("acme", [daily(max, 3 * 86_400)], true)).outcome, "exhausted");
   }
   await using store = await open(path);
   const windows = [...values.keys()].map((index) => daily(0n, index * 86_400));

@@ -313,7 +313,7 @@ export class CredentialTable {
   }
 
   /** Deletes keys retired before a time; returns their number. */
-  prune(beforeMs: number, most: number): number {
-    return Number(this.#prune.run(Math.floor(beforeMs), most).changes);
+  prune(beforeMs: number, max: number): number {
+    return Number(this.#prune.run(Math.floor(beforeMs), max).changes);
   }
 }

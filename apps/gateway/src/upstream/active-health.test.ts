@@ -150,7 +150,7 @@ test("active health: a reload restarts the loops but keeps their counts, and sto
 
 test("active health: a thousand endpoints are probed with bounded concurrency", async (context) => {
   let running = 0;
-  let most = 0;
+  let max = 0;
   await using server = await startRawServer(async (connection) => void (await connection.closed));
   const seen = new Set<string>();
   const registry = new UpstreamRegistry({ nowMs: () => performance.now(), emit: () => undefined });
@@ -171,7 +171,7 @@ test("active health: a thousand endpoints are probed with bounded concurrency", 
       optionsOf: (upstream, endpoint) => {
         seen.add(endpoint.key);
         running += 1;
-        most = Math.max(most, running);
+        max = Math.max(max, running);
         return { ...connections.optionsOf(upstream, endpoint), address: "127.0.0.1" };
       },
     },
@@ -191,7 +191,7 @@ test("active health: a thousand endpoints are probed with bounded concurrency", 
     what: "a verdict for every endpoint",
     timeoutMs: 20_000,
   });
-  assert.ok(most <= 101 && most > 50, `${most} at once`);
+  assert.ok(max <= 101 && max > 50, `${max} at once`);
 });
 
 test("active health: an h2c endpoint is probed over HTTP/2, and its status counts", async (context) => {

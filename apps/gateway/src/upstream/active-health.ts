@@ -167,8 +167,8 @@ class ProbeTurns {
   #free: number;
   readonly #waiting = new Set<() => void>();
 
-  constructor(most: number) {
-    this.#free = most;
+  constructor(max: number) {
+    this.#free = max;
   }
 
   /** Runs now or later; returns a function that leaves the queue, and does nothing once it runs. */

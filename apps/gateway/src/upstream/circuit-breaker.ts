@@ -11,9 +11,9 @@ export class Trials {
   #overdue: number[] = [];
 
   /** Milliseconds until another trial may begin; 0 for now. */
-  waitMs(most: number, limitMs: number, nowMs: number): number {
+  waitMs(max: number, limitMs: number, nowMs: number): number {
     const [oldest] = this.#inTime;
-    if (oldest === undefined || this.#inTime.length < most) return 0;
+    if (oldest === undefined || this.#inTime.length < max) return 0;
     return Math.max(0, oldest.startMs + limitMs - nowMs);
   }
 

@@ -211,13 +211,13 @@ export class Http1Pool implements EndpointPool, Timed {
   /** Opens connections in place of stalled ones, up to their cap; evicts the slowest beyond it. */
   readonly #connectMore = (): void => {
     const { connectionCap, stalledCap } = this.#settings;
-    let most = connectionCap;
+    let max = connectionCap;
     let surplus = Number.NaN;
     while (this.#waiting.size > this.#connecting) {
-      if (this.#open >= most) {
+      if (this.#open >= max) {
         if (Number.isNaN(surplus)) {
           const stalled = this.#countStalled();
-          most += Math.min(stalledCap, stalled);
+          max += Math.min(stalledCap, stalled);
           surplus = stalled - stalledCap;
           continue;
         }
@@ -288,8 +288,8 @@ export class Http1Pool implements EndpointPool, Timed {
    * all, fails every request that none is being opened for.
    */
   #failWaiters(failure: "connect" | "connect-timeout", detail: string): void {
-    let most = this.#open === this.#connecting ? Number.POSITIVE_INFINITY : 1;
-    for (; most > 0 && this.#waiting.size > this.#connecting; most -= 1) {
+    let max = this.#open === this.#connecting ? Number.POSITIVE_INFINITY : 1;
+    for (; max > 0 && this.#waiting.size > this.#connecting; max -= 1) {
       this.#waiting.shift()?.waiter.onUnavailable(failure, detail);
     }
   }

@@ -100,15 +100,15 @@ class NameLookup {
 
   /** Never rejects. */
   async #look(): Promise<void> {
-    const { min_endpoints: least = 1, fail_open: failOpen = true, refresh_interval_s: refreshS } = this.discovery;
+    const { min_endpoints: min = 1, fail_open: failOpen = true, refresh_interval_s: refreshS } = this.discovery;
     let why: string | undefined;
     let pauseS = refreshS ?? DEFAULT_REFRESH_S;
     try {
       const { found, ttlS } = await findEndpoints(this.discovery, this.#parts.resolver);
       if (this.#isStopped) return;
       pauseS = Math.min(pauseS, Math.max(1, ttlS));
-      if (found.length >= least) this.#take(found);
-      else why = `${found.length} endpoints were found, at least ${least} are needed`;
+      if (found.length >= min) this.#take(found);
+      else why = `${found.length} endpoints were found, at least ${min} are needed`;
     } catch (error) {
       if (this.#isStopped) return;
       why = error instanceof Error ? error.message : String(error);

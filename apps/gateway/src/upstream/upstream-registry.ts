@@ -244,10 +244,10 @@ export class UpstreamGroup {
   }
 
   #mayEject(): boolean {
-    const most = this.document.health?.max_ejected_percent ?? 100;
-    if (most >= 100) return true;
+    const max = this.document.health?.max_ejected_percent ?? 100;
+    if (max >= 100) return true;
     const ejected = this.endpoints.filter(({ health }) => health !== "healthy").length;
-    return ((ejected + 1) / Math.max(1, this.endpoints.length)) * 100 <= most;
+    return ((ejected + 1) / Math.max(1, this.endpoints.length)) * 100 <= max;
   }
 
   #stopBreaker(): void {

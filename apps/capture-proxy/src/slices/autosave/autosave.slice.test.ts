@@ -557,13 +557,13 @@ test(
     await store.flush();
     globalThis.gc?.();
     const before = process.memoryUsage().rss;
-    let most = 0;
-    const sampler = setInterval(() => (most = Math.max(most, process.memoryUsage().rss)), 20);
+    let max = 0;
+    const sampler = setInterval(() => (max = Math.max(max, process.memoryUsage().rss)), 20);
     const result = await rig.snapshot();
     clearInterval(sampler);
     assert.equal(result.entries, 35_000);
     assert.ok(result.size_bytes > 150_000_000, String(result.size_bytes));
-    const grownMb = (most - before) / 1e6;
+    const grownMb = (max - before) / 1e6;
     assert.ok(
       grownMb < 125,
       `grew by ${grownMb.toFixed(0)} MB while ${(result.size_bytes / 1e6).toFixed(0)} MB were written`,

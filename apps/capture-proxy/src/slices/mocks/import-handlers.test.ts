@@ -215,8 +215,8 @@ test("an entry that cannot become a rule is skipped and named", async () => {
 test("a document above the limit of its format is rejected with the limit, before it is read when its length is known", async () => {
   await using api = await startMocks();
   const sentence = (format: keyof typeof MAX_MOCK_DOCUMENT_BYTES): string => {
-    const most = MAX_MOCK_DOCUMENT_BYTES[format];
-    return `The document is larger than ${most} bytes (${most / 1_048_576} MiB), the limit for the format ${format}`;
+    const max = MAX_MOCK_DOCUMENT_BYTES[format];
+    return `The document is larger than ${max} bytes (${max / 1_048_576} MiB), the limit for the format ${format}`;
   };
   for (const format of ["har", "openapi", "postman", "json"] as const) {
     const { promise, resolve, reject } = Promise.withResolvers<{ status: number | undefined; text: string }>();

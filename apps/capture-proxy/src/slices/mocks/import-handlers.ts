@@ -120,16 +120,16 @@ async function* within(
   source: AsyncIterable<Uint8Array>,
   contentLength: string | string[] | undefined,
 ): AsyncGenerator<Uint8Array> {
-  const most = MAX_MOCK_DOCUMENT_BYTES[format];
+  const max = MAX_MOCK_DOCUMENT_BYTES[format];
   const tooLarge = (): ApiError => {
-    const sentence = `The document is larger than ${most} bytes (${most / 1_048_576} MiB), the limit for the format ${format}`;
+    const sentence = `The document is larger than ${max} bytes (${max / 1_048_576} MiB), the limit for the format ${format}`;
     return new ApiError("PAYLOAD_TOO_LARGE", sentence);
   };
-  if (Number(contentLength ?? 0) > most) throw tooLarge();
+  if (Number(contentLength ?? 0) > max) throw tooLarge();
   let bytes = 0;
   for await (const chunk of source) {
     bytes += chunk.length;
-    if (bytes > most) throw tooLarge();
+    if (bytes > max) throw tooLarge();
     yield chunk;
   }
 }

@@ -102,8 +102,8 @@ class ExampleMaker {
   #array(members: Members, depth: number): unknown {
     const first = listOf(member(members, "prefixItems"));
     if (first.length > 0) return first.slice(0, 100).map((item) => this.make(item, depth + 1) ?? null);
-    const least = wholeNumber(member(members, "minItems")) ?? 1;
-    const count = Math.min(Math.max(1, least), 20, wholeNumber(member(members, "maxItems")) ?? 20);
+    const min = wholeNumber(member(members, "minItems")) ?? 1;
+    const count = Math.min(Math.max(1, min), 20, wholeNumber(member(members, "maxItems")) ?? 20);
     const items: unknown[] = [];
     for (let index = 0; index < count; index += 1) {
       const made = this.make(member(members, "items"), depth + 1);
@@ -155,9 +155,9 @@ const BY_FORMAT: Readonly<Record<string, string>> = {
 function textExample(members: Members): string {
   const known = BY_FORMAT[textOf(member(members, "format")) ?? ""];
   if (known !== undefined) return known;
-  const least = Math.min(wholeNumber(member(members, "minLength")) ?? 0, 1000);
-  const most = wholeNumber(member(members, "maxLength")) ?? 1000;
-  return "string".padEnd(least, "x").slice(0, Math.max(most, least));
+  const min = Math.min(wholeNumber(member(members, "minLength")) ?? 0, 1000);
+  const max = wholeNumber(member(members, "maxLength")) ?? 1000;
+  return "string".padEnd(min, "x").slice(0, Math.max(max, min));
 }
 
 function numberExample(members: Members, usual: number): number {
@@ -167,12 +167,12 @@ function numberExample(members: Members, usual: number): number {
   };
   const step = number("multipleOf");
   const above = number("exclusiveMinimum");
-  const least = number("minimum") ?? (above === undefined ? undefined : above + 1);
+  const min = number("minimum") ?? (above === undefined ? undefined : above + 1);
   const below = number("exclusiveMaximum");
-  const most = number("maximum") ?? (below === undefined ? undefined : below - 1);
+  const max = number("maximum") ?? (below === undefined ? undefined : below - 1);
   let value = usual;
-  if (least !== undefined && value < least) value = least;
-  if (most !== undefined && value > most) value = most;
+  if (min !== undefined && value < min) value = min;
+  if (max !== undefined && value > max) value = max;
   if (step === undefined || step <= 0) return value;
   const multiple = Math.ceil(value / step) * step;
   return Number.isFinite(multiple) ? multiple : value;

@@ -82,7 +82,7 @@ test("a session moves to another store and back unchanged, with its ids", async 
     const longest = before
       .toString()
       .split("\n")
-      .reduce((most, { length }) => Math.max(most, length), 0);
+      .reduce((max, { length }) => Math.max(max, length), 0);
     assert.ok(longest < 1_100_000, `a line has ${longest} characters`);
     const files = readdirSync(directory.file("first/bodies")).length;
     const { session_id: id } = await first.store.importSession(cut(before), importing());

@@ -42,8 +42,8 @@ export async function matchPreview(
   let turnEndsMs = performance.now() + TURN_MS;
   let below = Number.MAX_SAFE_INTEGER;
   while (found.examined < limit) {
-    const most = Math.min(ROWS_AT_A_TIME, limit - found.examined);
-    const rows = select.all(scope.number, scope.floorSeq, below, most);
+    const max = Math.min(ROWS_AT_A_TIME, limit - found.examined);
+    const rows = select.all(scope.number, scope.floorSeq, below, max);
     for (const row of rows) {
       below = Number(row["seq"]);
       found.examined += 1;
@@ -57,7 +57,7 @@ export async function matchPreview(
       if (performance.now() > endsMs) return { ...found, complete: false };
       turnEndsMs = performance.now() + TURN_MS;
     }
-    if (rows.length < most) break;
+    if (rows.length < max) break;
   }
   return found;
 

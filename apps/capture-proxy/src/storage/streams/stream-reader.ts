@@ -289,8 +289,8 @@ export class StreamReader {
     );
     let left = RESPONSE_BYTES;
     return rows.map((row) => {
-      const most = Math.max(0, Math.min(bytes, left));
-      const content = most === 0 ? undefined : read.get(most, most, row["number"] ?? null);
+      const max = Math.max(0, Math.min(bytes, left));
+      const content = max === 0 ? undefined : read.get(max, max, row["number"] ?? null);
       const payload = bytesOf(content?.["payload"]) ?? new Uint8Array(0);
       const original = bytesOf(content?.["original"]);
       left -= payload.length + (original?.length ?? 0);

@@ -6,12 +6,12 @@ export const HEAD_BYTES = 20_000;
 
 /** Error for a document above its size limit, or undefined. */
 export function sizeProblem(format: ImportMocks["format"], sizeBytes: number): string | undefined {
-  const most = MAX_MOCK_DOCUMENT_BYTES[format];
-  if (sizeBytes <= most) return undefined;
+  const max = MAX_MOCK_DOCUMENT_BYTES[format];
+  if (sizeBytes <= max) return undefined;
   const kind = { har: "HAR files", openapi: "OpenAPI documents", postman: "Postman collections", json: "exports" }[
     format
   ];
-  return `The file is ${formatBytes(sizeBytes)}; ${kind} can be at most ${formatBytes(most)}`;
+  return `The file is ${formatBytes(sizeBytes)}; ${kind} can be at most ${formatBytes(max)}`;
 }
 
 /** Guesses the format from the beginning and name of a file. */

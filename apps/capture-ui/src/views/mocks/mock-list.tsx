@@ -162,7 +162,7 @@ function ManyMocks({
 
 function Sparkline({ bins }: { readonly bins: readonly number[] | undefined }) {
   if (bins === undefined) return <span className={styles["spark"]} />;
-  const most = Math.max(1, ...bins);
+  const max = Math.max(1, ...bins);
   const total = bins.reduce((sum, bin) => sum + bin, 0);
   return (
     <svg
@@ -177,8 +177,8 @@ function Sparkline({ bins }: { readonly bins: readonly number[] | undefined }) {
           key={index}
           x={index * 3}
           width={2}
-          y={20 - (bin === 0 ? 1 : Math.max(2, (bin / most) * 20))}
-          height={bin === 0 ? 1 : Math.max(2, (bin / most) * 20)}
+          y={20 - (bin === 0 ? 1 : Math.max(2, (bin / max) * 20))}
+          height={bin === 0 ? 1 : Math.max(2, (bin / max) * 20)}
           fill="currentColor"
           opacity={bin === 0 ? 0.25 : 1}
         />

@@ -15,7 +15,7 @@ export function addSample(
   samples: readonly RateSample[],
   before: Reading,
   after: Reading,
-  most: number,
+  max: number,
 ): readonly RateSample[] {
   const seconds = (after.atMs - before.atMs) / 1000;
   if (seconds <= 0) return samples;
@@ -25,5 +25,5 @@ export function addSample(
     down: rate(before.download_bytes, after.download_bytes),
     up: rate(before.upload_bytes, after.upload_bytes),
   };
-  return [...samples, sample].slice(-most);
+  return [...samples, sample].slice(-max);
 }

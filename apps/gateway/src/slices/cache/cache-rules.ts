@@ -92,8 +92,8 @@ export interface AcceptedCodings {
 const readAcceptedCodings = remembering((text: string): AcceptedCodings => {
   const weights = parseAcceptEncoding(text);
   const weightOf = (coding: string): number => weights.get(coding) ?? weights.get("*") ?? 0;
-  const least = weights.get("identity") ?? 0;
-  const codings = CODINGS.filter((coding) => weightOf(coding) > 0 && weightOf(coding) >= least);
+  const min = weights.get("identity") ?? 0;
+  const codings = CODINGS.filter((coding) => weightOf(coding) > 0 && weightOf(coding) >= min);
   codings.sort((one, other) => weightOf(other) - weightOf(one));
   return { codings, identity: `identity ${codings.toSorted().join(" ")}` };
 });

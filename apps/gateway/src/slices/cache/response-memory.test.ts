@@ -28,8 +28,8 @@ test("cache bound: whatever is stored and used, the bytes are counted right, nev
   const step = fc.record({ kind: fc.constantFrom("put", "put", "get", "delete"), key: fc.nat(8), bytes: fc.nat(3000) });
   fc.assert(
     fc.property(fc.array(step, { maxLength: 120 }), (steps) => {
-      const most = 6000;
-      const memory = new ResponseMemory(most);
+      const max = 6000;
+      const memory = new ResponseMemory(max);
       /** Oldest use first. */
       let model: { key: string; entry: Entry }[] = [];
       const total = (): number => model.reduce((sum, { key, entry }) => sum + sizeOf(key, entry), 0);
@@ -46,11 +46,11 @@ test("cache bound: whatever is stored and used, the bytes are counted right, nev
         else {
           const entry = entryOf(bytes);
           memory.put(key, entry, 0);
-          if (sizeOf(key, entry) <= most) model.push({ key, entry });
-          while (total() > most) model.shift();
+          if (sizeOf(key, entry) <= max) model.push({ key, entry });
+          while (total() > max) model.shift();
         }
         assert.deepEqual([memory.size, memory.bytes], [model.length, total()]);
-        assert.ok(memory.bytes <= most);
+        assert.ok(memory.bytes <= max);
       }
       for (const { key, entry } of model) assert.deepEqual(memory.get(key, 0), entry);
     }),

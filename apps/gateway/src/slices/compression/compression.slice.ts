@@ -37,9 +37,9 @@ export class CodingChoice {
 
 /** Level ranges and defaults that balance time and size for dynamic responses. */
 const LEVELS = {
-  gzip: { least: 0, most: 9, usual: 6 },
-  br: { least: 0, most: 11, usual: 5 },
-  zstd: { least: 1, most: 22, usual: 3 },
+  gzip: { min: 0, max: 9, usual: 6 },
+  br: { min: 0, max: 11, usual: 5 },
+  zstd: { min: 1, max: 22, usual: 3 },
 } as const;
 
 /** Compresses responses of routes that enable it. */
@@ -152,8 +152,8 @@ const hasNoTransform = (cacheControl: string): boolean =>
 
 /** A compressing stream that flushes each write. `level` is clamped to the coding's range. */
 export function createCompressor(coding: Coding, level: number | undefined): Transform {
-  const { least, most, usual } = LEVELS[coding];
-  const chosen = level === undefined ? usual : Math.min(most, Math.max(least, level));
+  const { min, max, usual } = LEVELS[coding];
+  const chosen = level === undefined ? usual : Math.min(max, Math.max(min, level));
   switch (coding) {
     case "gzip":
       return createGzip({ level: chosen, flush: constants.Z_SYNC_FLUSH });

@@ -47,7 +47,7 @@ export class IssuedKeys {
   }
 }
 
-const KEY_BYTES = { least: 16, most: 512 };
+const KEY_BYTES = { min: 16, max: 512 };
 /** All keys are kept in memory and replicated to workers. */
 const MAX_CREDENTIALS = 10_000;
 /** Characters that survive as a field value; surrounding whitespace would be stripped. */
@@ -159,7 +159,7 @@ export class IssuedCredentials {
 }
 
 function problemOfKey(key: string): string | undefined {
-  const { least, most } = KEY_BYTES;
-  if (key.length < least || key.length > most) return `A key has ${least} to ${most} characters, not ${key.length}`;
+  const { min, max } = KEY_BYTES;
+  if (key.length < min || key.length > max) return `A key has ${min} to ${max} characters, not ${key.length}`;
   return KEY_FORM.test(key) ? undefined : "A key consists of visible ASCII characters, with blanks only inside";
 }

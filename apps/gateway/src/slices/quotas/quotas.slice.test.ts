@@ -301,9 +301,9 @@ test("a consumer without a row passes with the warning quota_consumer_unsynced, 
 test("the usage record is the specification's: fields, order, daily first, exact integers", async () => {
   await using rig = await opened();
   const { publish, slice } = rigOf(rig.store, rig.clock);
-  const most = 18_446_744_073_709_551_615n;
+  const max = 18_446_744_073_709_551_615n;
   const document = documentOf(
-    { name: 'b "quoted"', quotas: { monthly_requests: most, daily_requests: 9_007_199_254_740_993n } },
+    { name: 'b "quoted"', quotas: { monthly_requests: max, daily_requests: 9_007_199_254_740_993n } },
     { name: "without" },
     { name: "a", quotas: { monthly_requests: 7n } },
   );

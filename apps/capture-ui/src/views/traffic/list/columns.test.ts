@@ -43,11 +43,8 @@ test("time and size are hidden before hosts and paths become too narrow", () => 
 test("visible columns always fit", () => {
   for (let room = 200; room < 2000; room += 37) {
     const shown = visibleColumns(DEFAULT_LAYOUT, room);
-    const least = shown.reduce(
-      (sum, column) => sum + 8 + (column.grow === undefined ? column.widthPx : column.minPx),
-      3,
-    );
-    assert.ok(least <= room, `${least} in ${room}`);
+    const min = shown.reduce((sum, column) => sum + 8 + (column.grow === undefined ? column.widthPx : column.minPx), 3);
+    assert.ok(min <= room, `${min} in ${room}`);
   }
 });
 
