@@ -633,7 +633,7 @@ export function listenerFollowers(
       return listenerIssues(problems, reading);
     },
     publish: async () => await listeners()?.take(graceMs()),
-    discard: () => void listeners()?.giveUp(),
+    discard: () => void listeners()?.discard(),
   };
 }
 

@@ -161,7 +161,7 @@ function canBeEmpty(node: PatternNode): boolean {
 const UNSET = -1;
 
 /** The threads at one position of the text, in order of preference, with their captures. */
-interface Ways {
+interface Threads {
   count: number;
   /** Instructions, each one that consumes or matches. */
   readonly at: Int32Array;
@@ -183,8 +183,8 @@ export class CaptureMachine {
   readonly #best: Int32Array;
   readonly #firstUnits: FirstUnits | undefined;
   readonly #stack: number[] = [];
-  #current: Ways;
-  #following: Ways;
+  #current: Threads;
+  #following: Threads;
   #mark = 0;
   #work = 0;
 
@@ -198,8 +198,8 @@ export class CaptureMachine {
     this.#slots = new Int32Array(program.slotCount);
     this.#best = new Int32Array(program.slotCount);
     this.#firstUnits = firstUnits(program);
-    this.#current = emptyWays(states, program.slotCount);
-    this.#following = emptyWays(states, program.slotCount);
+    this.#current = emptyThreads(states, program.slotCount);
+    this.#following = emptyThreads(states, program.slotCount);
   }
 
   /** Cost of the last `run`. */
@@ -251,9 +251,9 @@ export class CaptureMachine {
     this.#nextPosition();
     this.#following.count = 0;
     let hasMatch = false;
-    for (let way = 0; way < count && !hasMatch; way += 1) {
-      const instruction = instructions[positions[way] ?? 0];
-      const own = slots.subarray(way * slotCount, (way + 1) * slotCount);
+    for (let index = 0; index < count && !hasMatch; index += 1) {
+      const instruction = instructions[positions[index] ?? 0];
+      const own = slots.subarray(index * slotCount, (index + 1) * slotCount);
       if (instruction?.kind === "match") {
         this.#best.set(own);
         hasMatch = true;
@@ -271,7 +271,7 @@ export class CaptureMachine {
    * (instruction and whether something was consumed), and negative entries that restore a slot to the value below
    * them.
    */
-  #follow(ways: Ways, start: number, hasConsumed: 0 | 1, text: string, at: number): void {
+  #follow(threads: Threads, start: number, hasConsumed: 0 | 1, text: string, at: number): void {
     const { instructions, slotCount } = this.#program;
     const slots = this.#slots;
     const stack = this.#stack;
@@ -293,9 +293,9 @@ export class CaptureMachine {
       switch (instruction.kind) {
         case "consume":
         case "match":
-          ways.at[ways.count] = position;
-          ways.slots.set(slots, ways.count * slotCount);
-          ways.count += 1;
+          threads.at[threads.count] = position;
+          threads.slots.set(slots, threads.count * slotCount);
+          threads.count += 1;
           break;
         case "fork":
           stack.push(2 * instruction.second + flag, 2 * instruction.first + flag);
@@ -368,6 +368,6 @@ function firstUnits(program: CaptureProgram): FirstUnits | undefined {
   };
 }
 
-function emptyWays(states: number, slotCount: number): Ways {
+function emptyThreads(states: number, slotCount: number): Threads {
   return { count: 0, at: new Int32Array(states), slots: new Int32Array(states * slotCount) };
 }

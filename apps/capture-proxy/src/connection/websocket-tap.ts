@@ -209,12 +209,12 @@ class WebSocketDirection implements DirectionTap {
     this.#heldBytes += bytes.length;
     if (this.#heldBytes <= this.#terms.keptBytes + FRAMING_BYTES) return;
     // Too large to decide on.
-    if (this.#mustRewrite) this.#giveUp();
+    if (this.#mustRewrite) this.#stopInspecting();
     this.#flushHeld();
   }
 
   /** A compressed message depends on one that was changed or dropped, and cannot be rewritten. */
-  #giveUp(): void {
+  #stopInspecting(): void {
     this.#isBroken = true;
     this.#handler.broken(this.#direction, "A message behind a changed one is too large to be compressed anew");
   }
@@ -285,7 +285,7 @@ class WebSocketDirection implements DirectionTap {
 
   #goOn({ wire, frames }: Held, message: ReadMessage): void {
     const mustRewrite = this.#mustRewrite && message.isCompressed;
-    if (mustRewrite && message.isCut) this.#giveUp();
+    if (mustRewrite && message.isCut) this.#stopInspecting();
     if (mustRewrite && !message.isCut) this.#write(message.opcode, message.payload);
     else for (const bytes of wire) this.#outlet.send(bytes);
     for (const frame of frames) this.#record(frame);

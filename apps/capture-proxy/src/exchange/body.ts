@@ -151,7 +151,7 @@ export class BodyCapture {
       if (this.storedBytes > INLINE_BODY_BYTES) this.#moveToSpool(this.#spool);
       return;
     }
-    if (!this.#spooled.write(kept)) this.#giveUp();
+    if (!this.#spooled.write(kept)) this.#truncate();
   }
 
   /** The body or its exchange ended. */
@@ -196,12 +196,12 @@ export class BodyCapture {
 
   #moveToSpool(spool: BodySpool): void {
     const spooled = spool.open();
-    if (spooled === undefined) return this.#giveUp();
+    if (spooled === undefined) return this.#truncate();
     this.#spooled = spooled;
-    for (const piece of this.#pieces.take()) if (!spooled.write(piece)) return this.#giveUp();
+    for (const piece of this.#pieces.take()) if (!spooled.write(piece)) return this.#truncate();
   }
 
-  #giveUp(): void {
+  #truncate(): void {
     this.#givenUp = true;
     this.discard();
     this.storedBytes = 0;

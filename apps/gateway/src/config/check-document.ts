@@ -69,7 +69,7 @@ const MAX_CLAIMS = 10 * MAX_ISSUES;
 class CrossReferences implements IssueReport {
   readonly #reading: DocumentReading;
   readonly #reported: ReadonlySet<string>;
-  readonly #told = new Map<string, Parameters<IssueReport["error"]>>();
+  readonly #issues = new Map<string, Parameters<IssueReport["error"]>>();
 
   constructor(reading: DocumentReading) {
     this.#reading = reading;
@@ -77,15 +77,15 @@ class CrossReferences implements IssueReport {
   }
 
   get areNone(): boolean {
-    return this.#told.size === 0;
+    return this.#issues.size === 0;
   }
 
   error(code: IssueCode, fieldPath: FieldPath, message: string): void {
     const { isPartial, positions, unread } = this.#reading;
-    if (this.#told.size >= MAX_CLAIMS || (isPartial && code === "unknown_reference")) return;
+    if (this.#issues.size >= MAX_CLAIMS || (isPartial && code === "unknown_reference")) return;
     const { path } = positions.locate(fieldPath);
     if (this.#reported.has(path) || isWithin(path, unread)) return;
-    this.#told.set(keyOf(code, fieldPath), [code, fieldPath, withoutPlaceholders(message)]);
+    this.#issues.set(keyOf(code, fieldPath), [code, fieldPath, withoutPlaceholders(message)]);
   }
 
   warning(): void {
@@ -93,11 +93,11 @@ class CrossReferences implements IssueReport {
   }
 
   keep(seen: ReadonlySet<string>): void {
-    for (const key of this.#told.keys()) if (!seen.has(key)) this.#told.delete(key);
+    for (const key of this.#issues.keys()) if (!seen.has(key)) this.#issues.delete(key);
   }
 
-  tell(report: IssueReport): void {
-    for (const issue of this.#told.values()) report.error(...issue);
+  reportTo(report: IssueReport): void {
+    for (const issue of this.#issues.values()) report.error(...issue);
   }
 }
 
@@ -275,7 +275,7 @@ function* checkPartialDocument(
     };
     if (attempt(() => check(draft, probeReport))) claims.keep(seen);
   }
-  claims.tell(report);
+  claims.reportTo(report);
 }
 
 /** Returns false if the check throws: a partial document may break guarantees of the schema. */

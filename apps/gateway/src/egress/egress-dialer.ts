@@ -60,7 +60,7 @@ export class EgressDialer {
   readonly #lookup: NameLookup;
   readonly #roots: readonly string[] | undefined;
   readonly #denied = new Map<EgressPurpose, number>();
-  readonly #told = new Map<string, { atMs: number; count: number }>();
+  readonly #reported = new Map<string, { atMs: number; count: number }>();
   #rules: EgressRules = OPEN_RULES;
   readonly #contexts = new WeakMap<readonly string[], SecureContext>();
 
@@ -73,7 +73,7 @@ export class EgressDialer {
   /** Applies the rules of a new generation, also to pending dials that were not checked yet. */
   apply(rules: EgressRules): void {
     this.#rules = rules;
-    this.#told.clear();
+    this.#reported.clear();
   }
 
   /** Number of refusals by purpose (`gateway_ssrf_denied_total`). */
@@ -142,15 +142,15 @@ export class EgressDialer {
   /** At most once a second for each host and purpose: callouts may run for every request. */
   #tellDenial(purpose: EgressPurpose, host: string, address: string): void {
     const key = `${purpose} ${host}`;
-    const told = this.#told.get(key) ?? { atMs: Number.NEGATIVE_INFINITY, count: 0 };
-    this.#told.set(key, told);
-    told.count += 1;
+    const reported = this.#reported.get(key) ?? { atMs: Number.NEGATIVE_INFINITY, count: 0 };
+    this.#reported.set(key, reported);
+    reported.count += 1;
     const nowMs = performance.now();
-    if (nowMs - told.atMs < REPEAT_MS) return;
-    const facts = { code: "ssrf_denied", purpose, host, address, connections: told.count };
+    if (nowMs - reported.atMs < REPEAT_MS) return;
+    const facts = { code: "ssrf_denied", purpose, host, address, connections: reported.count };
     this.#log.warn(facts, "The egress filter denies a connection");
-    told.atMs = nowMs;
-    told.count = 0;
+    reported.atMs = nowMs;
+    reported.count = 0;
   }
 
   async #secure(raw: Socket, { host, roots }: DialTarget, signal: AbortSignal): Promise<Socket> {

@@ -39,7 +39,7 @@ export interface PreparedListener {
   /** Applies the document. */
   take(): Promise<void>;
   /** Restores the previous state. */
-  giveUp(): Promise<void>;
+  discard(): Promise<void>;
 }
 
 /** An open connection; its deadlines are kept in a set of their own. */
@@ -132,7 +132,7 @@ export class DataListener {
     return {
       listener: this,
       take: async () => await this.#adopt(document, tls),
-      giveUp: async () => (keepsTls ? undefined : await tls?.close()),
+      discard: async () => (keepsTls ? undefined : await tls?.close()),
     };
   }
 

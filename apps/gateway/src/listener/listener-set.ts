@@ -64,7 +64,7 @@ export class ListenerSet {
     });
   }
 
-  async giveUp(): Promise<void> {
+  async discard(): Promise<void> {
     await this.#inTurn(async () => await this.#giveUpNow());
   }
 
@@ -79,7 +79,7 @@ export class ListenerSet {
   /** Drains all for at most `graceMs`, then closes the remaining connections. */
   async stop(graceMs: number): Promise<void> {
     this.#isStopped = true;
-    await this.giveUp();
+    await this.discard();
     const stopping = [...this.#open.values()].map(async (listener) => await listener.stop(graceMs));
     this.#open = new Map();
     await Promise.all([...stopping, ...this.#closing]);
@@ -149,7 +149,7 @@ export class ListenerSet {
     const prepared = [...(this.#next?.ready.values() ?? [])];
     this.#next = undefined;
     // In reverse order: a listener that made room returns after all that took its room are gone.
-    for (const each of prepared.toReversed()) await each.giveUp();
+    for (const each of prepared.toReversed()) await each.discard();
   }
 
   /** The open listener for each document; one with a port that the system chose stays. */
@@ -184,8 +184,8 @@ export class ListenerSet {
         const prepared = startsWith(listener);
         return {
           ...prepared,
-          giveUp: async () => {
-            await prepared.giveUp();
+          discard: async () => {
+            await prepared.discard();
             await comeBack();
           },
         };
@@ -240,7 +240,7 @@ function startsWith(listener: DataListener): PreparedListener {
       listener.begin();
       await Promise.resolve();
     },
-    giveUp: async () => await listener.stop(0),
+    discard: async () => await listener.stop(0),
   };
 }
 

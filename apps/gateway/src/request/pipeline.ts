@@ -32,7 +32,7 @@ class NoClient implements ClientStream {
   readonly bodyBytesHere = 0;
   handler: ClientHandler | undefined;
   #bytes = 0;
-  readonly #timer = setTimeout(() => this.#giveUp(), MAX_MS).unref();
+  readonly #timer = setTimeout(() => this.#cancel(), MAX_MS).unref();
 
   /** The exchange has ended. */
   stop(): void {
@@ -43,7 +43,7 @@ class NoClient implements ClientStream {
   sendData(piece: SharedBytes): void {
     this.#bytes += piece.length;
     // Deferred: must not run inside a call to this stream.
-    if (this.#bytes > MAX_BYTES) setImmediate(() => this.#giveUp());
+    if (this.#bytes > MAX_BYTES) setImmediate(() => this.#cancel());
   }
 
   flush(): boolean {
@@ -62,7 +62,7 @@ class NoClient implements ClientStream {
   sendHead(): void {}
   sendEnd(): void {}
 
-  #giveUp(): void {
+  #cancel(): void {
     const { handler } = this;
     this.handler = undefined;
     handler?.onClientGone();
@@ -260,10 +260,10 @@ export class Pipeline {
 
   /** A malformed request was refused: observers are notified as for any other request. */
   refused(request: RequestContext, status: number, code: ErrorCode, sentBytes: number): void {
-    this.#tell({ request, status, origin: "short-circuit", code, durationMs: 0, sentBytes, isComplete: true });
+    this.#notify({ request, status, origin: "short-circuit", code, durationMs: 0, sentBytes, isComplete: true });
   }
 
-  #tell(finished: FinishedRequest): void {
+  #notify(finished: FinishedRequest): void {
     for (const observer of this.#parts.observers) {
       try {
         observer.onFinished(finished);
@@ -291,7 +291,7 @@ export class Pipeline {
       sentBytes: delivery.sentBytes,
       isComplete: delivery.isComplete,
     };
-    this.#tell(finished);
+    this.#notify(finished);
   };
 }
 

@@ -118,7 +118,7 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
     const requestMs = timeouts?.request_ms;
     if (requestMs !== undefined) {
       // A single attempt had all of this time; the last of several may have just begun.
-      const timedOut = (): void => this.#giveUp({ code: "upstream_response_timeout" }, "action", this.#attempts === 1);
+      const timedOut = (): void => this.#fail({ code: "upstream_response_timeout" }, "action", this.#attempts === 1);
       this.#requestTimer = setTimeout(timedOut, requestMs);
     }
     if (this.#body === undefined) this.#attempt();
@@ -304,7 +304,7 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
   }
 
   /** Cancels all open attempts; `hadItsTime` counts that against the endpoint. */
-  #giveUp(refusal: Refusal, origin: ResponseOrigin, hadItsTime = false): void {
+  #fail(refusal: Refusal, origin: ResponseOrigin, hadItsTime = false): void {
     if (this.#delivery.isEnded) return;
     this.#drop(hadItsTime);
     this.#end();
@@ -333,7 +333,7 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
     // The upstream must not take the partial body for a complete one.
     const allowed = this.#delivery.request.bodyLimitBytes;
     const message = `The body is larger than allowed: ${body.sizeBytes} bytes so far, at most ${allowed}`;
-    this.#giveUp({ code: "request_body_too_large", message }, "short-circuit");
+    this.#fail({ code: "request_body_too_large", message }, "short-circuit");
   }
 
   onBodyTrailers(fields: RawFields): void {
@@ -360,7 +360,7 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
 
   onRefused(refusal: Refusal): void {
     // Only a slow upstream is a failure of the action; a missing or malformed body is the client's.
-    this.#giveUp(refusal, refusal.code === "upstream_response_timeout" ? "action" : "short-circuit");
+    this.#fail(refusal, refusal.code === "upstream_response_timeout" ? "action" : "short-circuit");
   }
 
   informed(head: ResponseHead): void {
@@ -452,7 +452,7 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
 
   evicted(): void {
     this.#note("evicted", "the client was slow while other requests were queued for a connection");
-    this.#giveUp({ code: "request_timeout" }, "short-circuit");
+    this.#fail({ code: "request_timeout" }, "short-circuit");
   }
 
   switched(attempt: Attempt): void {

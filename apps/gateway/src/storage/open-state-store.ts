@@ -338,7 +338,7 @@ class StoreClient {
     if (this.#sentAtMs === undefined || performance.now() - this.#sentAtMs < STUCK_MS) return;
     const problem = `The disk of the state store has not responded for ${STUCK_MS / 1000} s`;
     this.#note(problem);
-    this.ledger.giveUp(problem);
+    this.ledger.failCharges(problem);
   }
 
   #threadEnded(): void {

@@ -168,7 +168,7 @@ test("a blocked disk: waiting charges fail, new ones fail at once, and a late co
   rig.turn();
   const gathered = rig.ledger.charge("a", [daily(3n)], true);
   const deferred = rig.ledger.charge("a", [daily(3n)], true);
-  rig.ledger.giveUp("stuck");
+  rig.ledger.failCharges("stuck");
   for (const charge of [sent, gathered, deferred]) assert.equal((await charge).outcome, "failed");
   assert.deepEqual(rig.ledger.charge("a", [daily(3n)], true), { outcome: "failed", error: "stuck" });
   rig.commit();

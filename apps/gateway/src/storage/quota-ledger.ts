@@ -441,7 +441,7 @@ export class QuotaLedger {
   }
 
   /** Fails waiting and new charges until the group in flight settles; its units stay reserved. */
-  giveUp(error: string): void {
+  failCharges(error: string): void {
     this.#blocked = error;
     this.#sent?.resolve?.({ outcome: "failed", error });
     const gathering = this.#gathering;
@@ -453,7 +453,7 @@ export class QuotaLedger {
 
   /** The thread died, and the durable state is unknown. Charges fail until `resumed`. */
   lost(error: string): void {
-    this.giveUp(error);
+    this.failCharges(error);
     this.#sent = undefined;
     this.#toLoad = [];
     for (const account of this.#accounts.values()) account.forgetAll();

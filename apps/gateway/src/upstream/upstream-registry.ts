@@ -117,8 +117,8 @@ export class UpstreamGroup {
     this.#budget = new RetryBudget(DEFAULT_BUDGET_PERCENT, host.nowMs);
     this.#owner = {
       nowMs: host.nowMs,
-      ejected: (endpoint) => this.#tell("endpoint_ejected", endpoint),
-      recovered: (endpoint) => this.#tell("endpoint_recovered", endpoint),
+      ejected: (endpoint) => this.#publish("endpoint_ejected", endpoint),
+      recovered: (endpoint) => this.#publish("endpoint_recovered", endpoint),
       mayEject: () => this.#mayEject(),
     };
     this.adopt(document);
@@ -148,7 +148,7 @@ export class UpstreamGroup {
   }
 
   /** No event for a removed endpoint, which may still have active attempts. */
-  #tell(kind: "endpoint_ejected" | "endpoint_recovered", endpoint: Endpoint): void {
+  #publish(kind: "endpoint_ejected" | "endpoint_recovered", endpoint: Endpoint): void {
     if (this.endpoints.includes(endpoint)) this.#emit(kind, { upstream: this.name, endpoint: endpoint.key });
   }
 

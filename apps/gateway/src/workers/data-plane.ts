@@ -72,7 +72,7 @@ export class DataPlane {
       tickets: new SessionTickets(ticketSecret),
       issued,
       store: hasStore ? remoteStore(link) : undefined,
-      sink: told(link),
+      sink: eventSink(link),
       subscribers,
       elsewhere: countedByControl(link),
       scrape: async () => await link.call("metrics", undefined),
@@ -196,7 +196,7 @@ function problemOf(outcome: SubmitOutcome): string | undefined {
 }
 
 /** Sends events of upstreams to the control process, which emits those of configurations itself. */
-function told(link: DataPlaneTools["link"]): EventSink {
+function eventSink(link: DataPlaneTools["link"]): EventSink {
   return {
     emit: (kind, payload) => {
       if (kind === "config_published" || kind === "config_rejected") return;

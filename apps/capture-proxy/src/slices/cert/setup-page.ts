@@ -71,13 +71,13 @@ function downloads({ certificate }: SetupData, links: SetupLinks): string {
 
 function proxySection(data: SetupData): string {
   const here = `<dt>On this machine</dt><dd><code>${escape(data.proxyAddress)}</code></dd>`;
-  const ways = data.isLocalOnly
+  const downloads = data.isLocalOnly
     ? `<dl>${here}</dl><p class="warning">The proxy listens on this machine only. Start it with <code>--host 0.0.0.0</code> to let other devices in.</p>`
     : `<dl>${here}
 <dt>On other devices</dt><dd><code>${escape(data.deviceHost)}</code> port <code>${data.devicePort}</code></dd></dl>
 <figure><div class="qr">${data.qrSvg}</div><figcaption>Scan to open <code>${escape(data.deviceAddress)}</code> on a phone in the same network</figcaption></figure>`;
   return `<section aria-labelledby="proxy"><h2 id="proxy">2. Use the proxy</h2>
-${ways}
+${downloads}
 </section>`;
 }
 

@@ -15,12 +15,12 @@ if (port !== null) {
   const results: MirrorResult[] = [];
   let waiting = 0;
   const post = (message: FromMirror): void => port.postMessage(message);
-  const tell = (): void => {
+  const postResults = (): void => {
     if (results.length > 0) post({ kind: "done", results: results.splice(0) });
   };
   const note = (result: MirrorResult | undefined): void => {
     if (result !== undefined) results.push(result);
-    if (waiting === 1 || results.length >= MAX_RESULTS) tell();
+    if (waiting === 1 || results.length >= MAX_RESULTS) postResults();
   };
   const serve = async (message: ToMirror): Promise<void> => {
     switch (message.kind) {
@@ -37,7 +37,7 @@ if (port !== null) {
         return writing.abandon();
       case "close":
         writing.close();
-        tell();
+        postResults();
         return port.close();
     }
   };

@@ -93,8 +93,10 @@ async function isInsideAny(real: string, directories: readonly string[]): Promis
 }
 
 function isInside(root: string, path: string): boolean {
-  const way = relative(root, path);
-  return way === "" || (way !== ".." && !way.startsWith(`..${sep}`) && !isAbsolute(way));
+  const relativePath = relative(root, path);
+  return (
+    relativePath === "" || (relativePath !== ".." && !relativePath.startsWith(`..${sep}`) && !isAbsolute(relativePath))
+  );
 }
 
 /** The rest of a URL's path as a file path; undefined for a path that escapes. */

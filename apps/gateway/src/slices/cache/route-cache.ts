@@ -112,7 +112,7 @@ export class RouteCache implements ResponseStore {
   lookup(request: RequestContext): KeptResponse | Promise<KeptResponse> {
     const said = requestPolicyOf(request, this.#vary);
     if (said === undefined) {
-      this.#tell(request, "bypass");
+      this.#notify(request, "bypass");
       return "bypass";
     }
     const policy = this.#overrides ? withoutFreshness(said) : said;
@@ -121,11 +121,11 @@ export class RouteCache implements ResponseStore {
     const kept = entry === undefined ? undefined : this.#use(request, key, entry, policy, true);
     if (kept !== undefined) return kept;
     if (policy.onlyIfCached) {
-      this.#tell(request, "miss");
+      this.#notify(request, "miss");
       return { code: "not_in_cache" };
     }
     if (request.method === "HEAD" || policy.noStore) {
-      this.#tell(request, "miss");
+      this.#notify(request, "miss");
       return "bypass";
     }
     const { coalescer } = this.#state;
@@ -143,7 +143,7 @@ export class RouteCache implements ResponseStore {
     const validation = entry === undefined ? [] : conditionsFor(entry.fields);
     if (entry === undefined || validation.length === 0) {
       this.#asks(request, key, coalesced);
-      this.#tell(request, "miss");
+      this.#notify(request, "miss");
       return "miss";
     }
     this.#asks(request, key, coalesced, entry);
@@ -201,13 +201,13 @@ export class RouteCache implements ResponseStore {
     const freshMs = entry.freshForMs - residentMs;
     if (policy !== ANY_FRESH && !allows(policy, entry, residentMs)) return undefined;
     if (freshMs > 0) {
-      this.#tell(request, entry.isConfirmed === true ? "revalidated" : "hit");
+      this.#notify(request, entry.isConfirmed === true ? "revalidated" : "hit");
       entry.isConfirmed = false;
       return responseOf(request, entry, residentMs);
     }
     const isWithinStale = -freshMs < entry.staleForMs;
     if (entry.forbidsStale || !(isWithinStale || -freshMs <= policy.maxStaleMs)) return undefined;
-    this.#tell(request, "stale");
+    this.#notify(request, "stale");
     const response = responseOf(request, entry, residentMs);
     const coalesced = coalescingKey(request, key);
     if (!mayRefresh || !isWithinStale || request.method !== "GET" || policy.noStore) return response;
@@ -328,7 +328,7 @@ export class RouteCache implements ResponseStore {
   }
 
   #validated(request: RequestContext, unvalidated: Entry, head: ResponseHead): Response {
-    this.#tell(request, "revalidated");
+    this.#notify(request, "revalidated");
     const entry = this.#confirm(request, unvalidated, head.fields, false);
     this.#onEnd(request);
     const response = responseOf(request, entry, 0);
@@ -401,7 +401,7 @@ export class RouteCache implements ResponseStore {
     this.#pausedUntilMs.set(ownText(coalesced), now + REFRESH_PAUSE_MS);
   }
 
-  #tell(request: RequestContext, outcome: CacheOutcome): void {
+  #notify(request: RequestContext, outcome: CacheOutcome): void {
     mark(request, outcome);
     this.#tools.count(this.#route, outcome);
   }

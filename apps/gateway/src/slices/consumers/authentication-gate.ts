@@ -223,7 +223,7 @@ const REPEAT_MS = 1000;
 export class AuthenticationReports {
   readonly #log: Logger;
   readonly #clock: Clock;
-  readonly #told = new Map<string, { atMs: number; requests: number }>();
+  readonly #reported = new Map<string, { atMs: number; requests: number }>();
 
   constructor(log: Logger, clock: Clock) {
     this.#log = log;
@@ -232,15 +232,15 @@ export class AuthenticationReports {
 
   /** Logs at most once a second per reason, with the number of requests. */
   unavailable(request: RequestContext, why: string): void {
-    const told = this.#told.get(why) ?? { atMs: Number.NEGATIVE_INFINITY, requests: 0 };
-    this.#told.set(why, told);
-    told.requests += 1;
+    const reported = this.#reported.get(why) ?? { atMs: Number.NEGATIVE_INFINITY, requests: 0 };
+    this.#reported.set(why, reported);
+    reported.requests += 1;
     const nowMs = this.#clock.monotonic();
-    if (nowMs - told.atMs < REPEAT_MS) return;
-    const labels = { request_id: request.requestId, route: request.route?.name, requests: told.requests };
+    if (nowMs - reported.atMs < REPEAT_MS) return;
+    const labels = { request_id: request.requestId, route: request.route?.name, requests: reported.requests };
     this.#log.error({ code: "authentication_unavailable", ...labels }, why);
-    told.atMs = nowMs;
-    told.requests = 0;
+    reported.atMs = nowMs;
+    reported.requests = 0;
   }
 }
 

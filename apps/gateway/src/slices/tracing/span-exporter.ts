@@ -114,14 +114,14 @@ export class SpanExporter implements SpanSink {
         const rejected = Math.min(batch.length, rejectedSpans(result.body));
         counts.exported += batch.length - rejected;
         counts.rejected += rejected;
-        if (rejected > 0) this.#tell("rejected", rejected);
+        if (rejected > 0) this.#warn("rejected", rejected);
         return;
       }
       const why = result.kind === "response" ? `status_${result.status}` : result.error.code;
       const mayRetry = result.kind === "response" ? RETRIED_STATUSES.has(result.status) : !result.error.isFinal;
       if (!mayRetry || attempt >= this.#rules.maxAttempts || !(await this.#pause(attempt, result))) {
         counts.failed += batch.length;
-        return this.#tell(why, batch.length);
+        return this.#warn(why, batch.length);
       }
     }
   }
@@ -154,7 +154,7 @@ export class SpanExporter implements SpanSink {
     return !this.#stop.signal.aborted;
   }
 
-  #tell(why: string, spans: number): void {
+  #warn(why: string, spans: number): void {
     const nowMs = this.#tools.clock.monotonic();
     if (nowMs - this.#toldMs < REPEAT_MS) return;
     this.#toldMs = nowMs;

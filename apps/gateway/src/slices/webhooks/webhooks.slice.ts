@@ -230,7 +230,7 @@ class WebhookSlice implements Webhooks {
     if (this.#targets.some(({ key }) => key === target.key)) {
       this.#last.set(target.key, { ...report, id: event.id, kind: event.kind, endedMs: this.#tools.clock.now() });
     }
-    this.#tell(target, event, report);
+    this.#notify(target, event, report);
     return report;
   }
 
@@ -244,7 +244,7 @@ class WebhookSlice implements Webhooks {
     return "dropped";
   }
 
-  #tell(target: DeliveryTarget, event: SerialisedEvent, report: DeliveryReport): void {
+  #notify(target: DeliveryTarget, event: SerialisedEvent, report: DeliveryReport): void {
     const facts = { url: target.url.shown, id: event.id, kind: event.kind, ...report };
     if (report.outcome === "failed") {
       this.#log.warn({ code: "webhook_delivery_failed", ...facts }, "event not delivered");
