@@ -1,7 +1,7 @@
 import type { Condition } from "@headworks/capture-contract";
 import { utf8Octets } from "@headworks/http-fields";
 import { foldAscii } from "@headworks/query-language";
-import type { BodyNeeds, CompiledCondition, Decision, Explanation, MatchSubject } from "./subject.ts";
+import type { BodyNeeds, CompiledCondition, MatchResult, Explanation, MatchSubject } from "./subject.ts";
 import { explainLeaf, joinTexts } from "./describe.ts";
 import { type CompiledLeaf, compileLeaf, type Cost, type Leaf } from "./leaves.ts";
 
@@ -122,7 +122,7 @@ interface Node {
   readonly atResponse: PhaseFacts;
   readonly needsResponse: boolean;
   readonly hint: MatchHint;
-  decide(subject: MatchSubject): Decision;
+  decide(subject: MatchSubject): MatchResult;
   explain(subject: MatchSubject, pointer: string): Explanation;
 }
 
@@ -195,8 +195,8 @@ function leafNode(leaf: Leaf, compiled: CompiledLeaf): Node {
   };
   const decide =
     about === "response"
-      ? (subject: MatchSubject): Decision => subject.phase === "response" && compiled.decide(subject)
-      : (subject: MatchSubject): Decision => compiled.decide(subject);
+      ? (subject: MatchSubject): MatchResult => subject.phase === "response" && compiled.decide(subject)
+      : (subject: MatchSubject): MatchResult => compiled.decide(subject);
   return {
     cost: COSTS[cost],
     atRequest: facts("request"),
@@ -223,8 +223,8 @@ function joinFacts(kind: "and" | "or", facts: readonly PhaseFacts[]): PhaseFacts
 function compileJoin(kind: "and" | "or", parts: readonly Node[]): Node {
   const ordered = parts.toSorted((left, right) => left.cost - right.cost);
   const deciding = kind === "or";
-  const decide = (subject: MatchSubject): Decision => {
-    let outcome: Decision = !deciding;
+  const decide = (subject: MatchSubject): MatchResult => {
+    let outcome: MatchResult = !deciding;
     for (const part of ordered) {
       const decision = part.decide(subject);
       if (decision === deciding) return deciding;
@@ -260,7 +260,7 @@ function compileNot(part: Node): Node {
     request,
     response,
   });
-  const decide = (subject: MatchSubject): Decision => {
+  const decide = (subject: MatchSubject): MatchResult => {
     const decision = part.decide(subject);
     return decision === "needs-body" ? decision : !decision;
   };

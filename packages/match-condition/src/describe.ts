@@ -4,7 +4,7 @@ import { foldAscii } from "@headworks/query-language";
 import {
   bodyJson,
   bodyText,
-  type Decision,
+  type MatchResult,
   type Explanation,
   headerValues,
   type MatchSubject,
@@ -117,7 +117,7 @@ function quoted(text: string): string {
 
 const OUTCOMES = { true: "holds", false: "fails", "needs-body": "needs-body" } as const;
 
-function outcomeOf(decision: Decision): Explanation["outcome"] {
+function outcomeOf(decision: MatchResult): Explanation["outcome"] {
   return OUTCOMES[`${decision}`];
 }
 
@@ -125,7 +125,7 @@ export function explainLeaf(
   leaf: Leaf,
   compiled: CompiledLeaf,
   subject: MatchSubject,
-  decision: Decision,
+  decision: MatchResult,
   pointer: string,
 ): Explanation {
   const { what, predicate } = leafPhrase(leaf);
@@ -147,7 +147,7 @@ export function explainLeaf(
 
 export function joinTexts(
   kind: "and" | "or" | "not",
-  decision: Decision,
+  decision: MatchResult,
   pointer: string,
   parts: readonly Explanation[],
 ): Explanation {

@@ -11,7 +11,7 @@ export {
   type BodyReader,
   type BodyText,
   type CompiledCondition,
-  type Decision,
+  type MatchResult,
   type Explanation,
   type MatchSubject,
   messageSubject,

@@ -12,7 +12,7 @@ import {
 import {
   bodyJson,
   bodyText,
-  type Decision,
+  type MatchResult,
   headerValues,
   type MatchSubject,
   NOT_READ,
@@ -34,7 +34,7 @@ export interface CompiledLeaf {
   readonly cost: Cost;
   /** The message a leaf reads: a fixed side, the current phase's, or the address, known in both. */
   readonly about: MessageSide | "passing" | "address";
-  decide(subject: MatchSubject): Decision;
+  decide(subject: MatchSubject): MatchResult;
   /** True when the pattern exceeded the step limit on the subject's texts. */
   exceededStepLimit?(subject: MatchSubject): boolean;
   /** A text, ASCII letters in lower case, that the URL of every matching subject contains. */

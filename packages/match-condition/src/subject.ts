@@ -182,7 +182,7 @@ function utf8OfBase64(body: string): string | undefined {
 }
 
 /** `needs-body` means that the outcome depends on a body not read yet. */
-export type Decision = boolean | "needs-body";
+export type MatchResult = boolean | "needs-body";
 
 /** Why a condition holds or fails; `parts` are those of `and`, `or` and `not`. */
 export type Explanation = MatchExplanation;
@@ -206,7 +206,7 @@ export interface CompiledCondition {
    * Decides with the available data: cheap parts first, bodies only when nothing else decides. Slices call this first,
    * await the body at `needs-body`, and call it again.
    */
-  decide(subject: MatchSubject): Decision;
+  decide(subject: MatchSubject): MatchResult;
   /** A body that was not read counts as not matching. */
   matches(subject: MatchSubject): boolean;
   explain(subject: MatchSubject): Explanation;

@@ -2,7 +2,7 @@ import { JsonBytes, type Operation } from "@headworks/contract-kit";
 import { compileRequestValidator, type RequestValidator } from "@headworks/contract-kit/server";
 import { ApiError, type ErrorDetail, validationError } from "./api-error.ts";
 import { authorize, type Identify } from "./gate.ts";
-import { announcesBody, type BodySource, mediaType, readJsonBody, refuseCoding } from "./read-body.ts";
+import { announcesBody, type RequestBody, mediaType, readJsonBody, refuseCoding } from "./read-body.ts";
 
 /** A handler with erased types, for the table of all slices. */
 export type AnyHandler = (input: {
@@ -18,7 +18,7 @@ export interface BoundRequest {
   readonly params: Readonly<Record<string, string>>;
   /** Text after the question mark, without it. */
   readonly search: string;
-  readonly source: BodySource;
+  readonly source: RequestBody;
   readonly signal: AbortSignal;
 }
 
@@ -88,7 +88,7 @@ function isUpload(operation: Operation): boolean {
   return operation.body !== undefined && "upload" in operation.body;
 }
 
-async function readBody(operation: Operation, source: BodySource): Promise<unknown> {
+async function readBody(operation: Operation, source: RequestBody): Promise<unknown> {
   if (operation.body && "upload" in operation.body) {
     const accepted = operation.body.upload;
     if (!announcesBody(source)) throw validationError([{ path: "body", message: "a body is required" }]);

@@ -5,19 +5,19 @@ import { ApiError, validationError } from "./api-error.ts";
 /** Maximum size of JSON bodies; uploads have no limit. */
 const JSON_BODY_LIMIT_BYTES = 10 * 1024 * 1024;
 
-export interface BodySource extends AsyncIterable<Uint8Array> {
+export interface RequestBody extends AsyncIterable<Uint8Array> {
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
 }
 
 /** Whether the message announces a body; one of length 0 counts as none. */
-export function announcesBody(source: BodySource): boolean {
+export function announcesBody(source: RequestBody): boolean {
   if (source.headers["transfer-encoding"] !== undefined) return true;
   const length = source.headers["content-length"];
   return length !== undefined && length !== "0";
 }
 
 /** The media type in lower case, without parameters. */
-export function mediaType(source: BodySource): string | undefined {
+export function mediaType(source: RequestBody): string | undefined {
   return text(source.headers["content-type"])?.split(";", 1)[0]?.trim().toLowerCase();
 }
 
@@ -26,7 +26,7 @@ export function mediaType(source: BodySource): string | undefined {
  * @throws ApiError 415 for another media type or coding, 413 above the limit, 400 for invalid UTF-8 or JSON, or for lone
  * surrogates
  */
-export async function readJsonBody(source: BodySource, limitBytes: number = JSON_BODY_LIMIT_BYTES): Promise<unknown> {
+export async function readJsonBody(source: RequestBody, limitBytes: number = JSON_BODY_LIMIT_BYTES): Promise<unknown> {
   if (!announcesBody(source)) return undefined;
   if (Number(source.headers["content-length"] ?? 0) > limitBytes) throw tooLarge(limitBytes);
   const pieces: Uint8Array[] = [];
@@ -41,7 +41,7 @@ export async function readJsonBody(source: BodySource, limitBytes: number = JSON
 }
 
 /** Throws 415 unless the body is JSON: other sites' pages can send forms and text without a preflight. */
-function refuseForeignBody(source: BodySource): void {
+function refuseForeignBody(source: RequestBody): void {
   const type = mediaType(source);
   if (type === undefined || !/^application\/(?:[\w.+-]+\+)?json$/.test(type)) {
     throw new ApiError("UNSUPPORTED_MEDIA_TYPE", "The body must be application/json");
@@ -54,7 +54,7 @@ function refuseForeignBody(source: BodySource): void {
 }
 
 /** Throws 415 for a compressed body, whose size does not limit its content. */
-export function refuseCoding(source: BodySource): void {
+export function refuseCoding(source: RequestBody): void {
   const coding = text(source.headers["content-encoding"]);
   if (coding !== undefined && coding.trim().toLowerCase() !== "identity") {
     throw new ApiError("UNSUPPORTED_MEDIA_TYPE", "The body must not be compressed");

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { CHUNKED, type Framing, lengthFraming, NO_BODY } from "@headworks/http1";
 import type { UpstreamExchange } from "#upstream/upstream-exchange.ts";
 import type { BodyCheck, ClientHandler } from "./context.ts";
-import { type BodySource, CheckedBody, UpstreamBody } from "./request-body.ts";
+import { type ClientBody, CheckedBody, UpstreamBody } from "./request-body.ts";
 
 interface Seen {
   body: string;
@@ -135,7 +135,7 @@ function fakeExchange(): UpstreamExchange & { readonly sent: string[]; isFull: b
 
 function rig(maxKeptBytes: number, limitBytes = 1000) {
   const calls: string[] = [];
-  const source: BodySource = {
+  const source: ClientBody = {
     readBody: () => void calls.push("read"),
     pauseBody: () => void calls.push("pause"),
     resumeBody: () => void calls.push("resume"),

@@ -4,7 +4,7 @@ import type { UpstreamExchange } from "#upstream/upstream-exchange.ts";
 import type { BodyCheck, ClientHandler, ClientStream, Refusal } from "./context.ts";
 
 /** The body part of a client's stream. */
-export type BodySource = Pick<ClientStream, "readBody" | "pauseBody" | "resumeBody">;
+export type ClientBody = Pick<ClientStream, "readBody" | "pauseBody" | "resumeBody">;
 
 /** Buffering limit for a body without a length: its client may wait for a response before it sends more. */
 const UNKNOWN_LENGTH_MS = 1000;
@@ -14,7 +14,7 @@ const UNKNOWN_LENGTH_MS = 1000;
  * Between attempts the client is paused, so that no bytes are lost.
  */
 export class UpstreamBody {
-  readonly #source: BodySource;
+  readonly #source: ClientBody;
   readonly #limitBytes: number;
   readonly #maxKeptBytes: number;
   #kept: Buffer[] | undefined;
@@ -32,7 +32,7 @@ export class UpstreamBody {
   #trailers: RawFields | undefined;
 
   /** `maxKeptBytes` 0 keeps nothing; `limitBytes` limits the whole body. */
-  constructor(source: BodySource, bytes: { readonly limitBytes: number; readonly maxKeptBytes: number }) {
+  constructor(source: ClientBody, bytes: { readonly limitBytes: number; readonly maxKeptBytes: number }) {
     this.#source = source;
     this.#limitBytes = bytes.limitBytes;
     this.#maxKeptBytes = bytes.maxKeptBytes;

@@ -22,7 +22,7 @@ interface WrittenBody {
   readonly bytes: number;
 }
 
-type BodySource = Uint8Array | TemporaryFile;
+type BodyBytes = Uint8Array | TemporaryFile;
 
 /** Writes the bodies of exchanges one after the other. Never throws: results hold the errors. */
 export class MirrorWriting {
@@ -104,7 +104,7 @@ export class MirrorWriting {
   async #write(
     tree: MirrorTree,
     job: MirrorJob,
-    sources: Partial<Record<Side, BodySource | undefined>>,
+    sources: Partial<Record<Side, BodyBytes | undefined>>,
   ): Promise<MirrorResult> {
     const path = mirrorPath(job.host, job.path, job.response?.contentType);
     const key = [job.port ?? "", ...path.directories, path.file].join("/");
@@ -143,7 +143,7 @@ export class MirrorWriting {
   async #body(
     tree: MirrorTree,
     head: BodyHead | undefined,
-    source: BodySource | undefined,
+    source: BodyBytes | undefined,
     open: TemporaryFile[],
   ): Promise<WrittenBody | undefined> {
     if (head === undefined || source === undefined) return undefined;
@@ -180,7 +180,7 @@ function newFile(tree: MirrorTree, open: TemporaryFile[]): TemporaryFile {
 async function decodedFile(
   tree: MirrorTree,
   head: BodyHead,
-  source: BodySource,
+  source: BodyBytes,
   open: TemporaryFile[],
 ): Promise<{ readonly file: TemporaryFile; readonly bytes: number } | undefined> {
   const file = newFile(tree, open);
@@ -205,7 +205,7 @@ async function decodedFile(
   return undefined;
 }
 
-function* piecesOf(source: BodySource): Generator<Uint8Array> {
+function* piecesOf(source: BodyBytes): Generator<Uint8Array> {
   if (source instanceof Uint8Array) {
     yield source;
     return;

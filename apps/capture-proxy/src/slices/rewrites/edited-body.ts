@@ -12,7 +12,7 @@ import type { Content } from "#exchange/exchange.ts";
 import { withField, withoutField } from "./header-edit.ts";
 import { readTextBody, type TextBody, withCharset, writeTextBody } from "./text-body.ts";
 
-export interface BodySource {
+export interface OriginalBody {
   readonly noBodyReason: () => string | undefined;
   /** The reason, known from the head, why the existing body is not edited. */
   readonly obstacle: () => string | undefined;
@@ -36,7 +36,7 @@ const DIGESTS = ["Content-MD5", "Digest", "Content-Digest", "Repr-Digest"];
 
 /** The body of a message, decoded once, changed by any number of rules and encoded once. */
 export class EditedBody {
-  readonly #source: BodySource;
+  readonly #source: OriginalBody;
   readonly #limitBytes: number;
   #loaded: Promise<void> | undefined;
   #content: Promise<Content | { readonly kind: "late" }> | undefined;
@@ -53,7 +53,7 @@ export class EditedBody {
   #isReplaced = false;
   #newCharset: string | undefined;
 
-  constructor(source: BodySource, limitBytes: number) {
+  constructor(source: OriginalBody, limitBytes: number) {
     this.#source = source;
     this.#limitBytes = limitBytes;
   }

@@ -19,7 +19,7 @@ export const RECORD_COLUMNS =
 
 /** Columns of `head` used by predicates. */
 export const RECORD_HEAD_COLUMNS = "h.request_fields, h.response_fields";
-export type BodySource = Pick<StoredBodies, "read">;
+export type StoredBodyReader = Pick<StoredBodies, "read">;
 
 const NO_FIELDS: readonly string[] = [];
 
@@ -27,12 +27,12 @@ const NO_FIELDS: readonly string[] = [];
 export class RowRecord implements QueryRecord {
   readonly sessionId: string;
   readonly #row: SqlRow;
-  readonly #bodies: BodySource;
+  readonly #bodies: StoredBodyReader;
   readonly #streams: EntryStreams | undefined;
   #streamFacts: StreamFacts | undefined;
 
   /** Without `streams`, stream fields are unknown. */
-  constructor(row: SqlRow, sessionId: string, bodies: BodySource, streams?: EntryStreams) {
+  constructor(row: SqlRow, sessionId: string, bodies: StoredBodyReader, streams?: EntryStreams) {
     this.#row = row;
     this.sessionId = sessionId;
     this.#bodies = bodies;

@@ -2,7 +2,7 @@ import { fieldValues } from "@headworks/http1";
 import type { ConsumerIdentity, Gate, RequestContext, Verdict } from "#request/context.ts";
 import type { CalloutReports } from "./callout-reports.ts";
 import type { CalloutLevels, CompiledCallout } from "./callouts.compile.ts";
-import type { Decision } from "./decision.ts";
+import type { CalloutDecision } from "./decision.ts";
 
 /** Fields shown to a decision point; none carries credentials. */
 const SHOWN_FIELDS = ["accept", "accept-language", "content-length", "content-type", "origin", "user-agent"] as const;
@@ -43,7 +43,11 @@ export class CalloutGate implements Gate {
     return undefined;
   }
 
-  #judge(request: RequestContext, { policy, passesOnError, isDryRun }: CompiledCallout, decision: Decision): Verdict {
+  #judge(
+    request: RequestContext,
+    { policy, passesOnError, isDryRun }: CompiledCallout,
+    decision: CalloutDecision,
+  ): Verdict {
     if (decision.kind === "error") {
       this.#reports.failed(request, policy, decision.why, passesOnError || isDryRun);
       if (passesOnError) {

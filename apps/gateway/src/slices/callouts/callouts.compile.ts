@@ -6,7 +6,7 @@ import { type EgressUrl, parseEgressUrl } from "#egress/egress-url.ts";
 import { KeptConnections, post } from "#egress/post.ts";
 import type { Timer } from "#egress/timer.ts";
 import type { Clock, CompileScope } from "#slice.ts";
-import { type Decision, readDecision } from "./decision.ts";
+import { type CalloutDecision, readDecision } from "./decision.ts";
 
 /** LRU cache of decisions with expiry. */
 export class DecisionCache {
@@ -54,7 +54,7 @@ class DecisionPoint {
   readonly #kept = new KeptConnections(32);
   readonly #cache: DecisionCache;
   /** Concurrent equal callouts are merged if caching is enabled. */
-  readonly #pending = new Map<string, Promise<Decision>>();
+  readonly #pending = new Map<string, Promise<CalloutDecision>>();
   #underWay = 0;
 
   constructor(parts: DecisionPointParts, tools: DecisionPointTools) {
@@ -64,7 +64,7 @@ class DecisionPoint {
   }
 
   /** The decision for an input, synchronous if cached; errors are not. Never rejects; has a timeout. */
-  decide(input: object, requestId: string): Decision | Promise<Decision> {
+  decide(input: object, requestId: string): CalloutDecision | Promise<CalloutDecision> {
     const body = Buffer.from(JSON.stringify({ input }));
     if (this.#parts.cacheTtlMs === 0) return this.#call(body, requestId);
     const key = createHash("sha256").update(body).digest("base64");
@@ -80,7 +80,7 @@ class DecisionPoint {
     this.#kept.close();
   }
 
-  async #callAndCache(key: string, body: Buffer, requestId: string): Promise<Decision> {
+  async #callAndCache(key: string, body: Buffer, requestId: string): Promise<CalloutDecision> {
     try {
       const decision = await this.#call(body, requestId);
       const nowMs = this.#tools.clock.monotonic();
@@ -91,7 +91,7 @@ class DecisionPoint {
     }
   }
 
-  async #call(body: Buffer, requestId: string): Promise<Decision> {
+  async #call(body: Buffer, requestId: string): Promise<CalloutDecision> {
     if (this.#underWay >= MAX_QUESTIONS) return { kind: "error", why: "saturated" };
     const over = new AbortController();
     const cancel = this.#tools.timer(this.#parts.timeoutMs, () => over.abort());

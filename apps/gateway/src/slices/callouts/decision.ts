@@ -1,26 +1,26 @@
 import type { PostResult } from "#egress/post.ts";
 
 /** A decision; `error` for none or an invalid response. `why` is for the log. */
-export type Decision =
+export type CalloutDecision =
   | { readonly kind: "allow" }
   | { readonly kind: "deny" }
   | { readonly kind: "error"; readonly why: string };
 
-const ALLOW: Decision = { kind: "allow" };
-const DENY: Decision = { kind: "deny" };
+const ALLOW: CalloutDecision = { kind: "allow" };
+const DENY: CalloutDecision = { kind: "deny" };
 
 /** Parses the response of Open Policy Agent's data API or of a generic decision point. */
-export function readDecision(type: "opa" | "http", result: PostResult): Decision {
+export function readDecision(type: "opa" | "http", result: PostResult): CalloutDecision {
   if (result.kind === "failure") return { kind: "error", why: result.error.code };
   return type === "opa" ? opaDecision(result.status, result.body) : statusDecision(result.status);
 }
 
-function statusDecision(status: number): Decision {
+function statusDecision(status: number): CalloutDecision {
   if (status >= 200 && status < 300) return ALLOW;
   return status === 401 || status === 403 ? DENY : { kind: "error", why: `status_${status}` };
 }
 
-function opaDecision(status: number, body: Buffer): Decision {
+function opaDecision(status: number, body: Buffer): CalloutDecision {
   if (status !== 200) return { kind: "error", why: `status_${status}` };
   let document: unknown;
   try {

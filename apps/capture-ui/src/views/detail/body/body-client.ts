@@ -1,4 +1,4 @@
-import type { BodyProgress, BodySource } from "./body-document.ts";
+import type { BodyProgress, BodyLocation } from "./body-document.ts";
 import type { BodyCallName, BodyCalls, WorkerRequest, WorkerResponse } from "./body-worker-client.ts";
 
 /** The used part of a Worker, so that tests can replace it. */
@@ -23,7 +23,7 @@ export class BodyClient {
   /** `onFailure` is called when the worker fails; it sends no more replies. */
   constructor(
     worker: BodyWorker,
-    source: BodySource,
+    source: BodyLocation,
     onProgress: (progress: BodyProgress) => void,
     onFailure: (reason: Error) => void,
   ) {

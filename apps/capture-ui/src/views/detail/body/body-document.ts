@@ -21,7 +21,7 @@ const TOKEN =
   /<!--[\s\S]*?(?:-->|$)|<!\[CDATA\[[\s\S]*?(?:\]\]>|$)|<[?!][^>]*>?|<\/?[A-Za-z_](?:[^>"']|"[^"]*"|'[^']*')*>?|[^<]+|</gu;
 
 /** URL and declared properties of a body. */
-export interface BodySource {
+export interface BodyLocation {
   /** URL of the decoded body, including a query. */
   readonly url: string;
   readonly contentType: string | null;
@@ -74,7 +74,7 @@ interface Slice {
 
 /** A decoded body, fetched in ranges and held as bytes; runs in a worker. */
 export class BodyDocument {
-  readonly #source: BodySource;
+  readonly #source: BodyLocation;
   readonly #fetch: typeof fetch;
   readonly #report: (progress: BodyProgress) => void;
   readonly #stop = new AbortController();
@@ -99,7 +99,7 @@ export class BodyDocument {
   #isAsSent = false;
   #pausedMs = -Infinity;
 
-  constructor(source: BodySource, report: (progress: BodyProgress) => void, fetchBody?: typeof fetch) {
+  constructor(source: BodyLocation, report: (progress: BodyProgress) => void, fetchBody?: typeof fetch) {
     this.#source = source;
     this.#report = report;
     // A worker's `fetch` must not be called as a method of another object.

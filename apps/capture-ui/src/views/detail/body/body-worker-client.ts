@@ -1,5 +1,5 @@
 import { multipartBoundary, parseMultipart } from "@headworks/http-fields";
-import { BodyDocument, type BodyProgress, type BodySource } from "./body-document.ts";
+import { BodyDocument, type BodyProgress, type BodyLocation } from "./body-document.ts";
 import { JsonTree } from "./json-tree.ts";
 import type { RowMatch, TextRow } from "./text-layer.ts";
 import { searchBytes, type SearchQuery } from "./text-search.ts";
@@ -106,7 +106,7 @@ export interface BodyCalls {
 export type BodyCallName = keyof BodyCalls;
 
 export type WorkerRequest =
-  | { readonly kind: "open"; readonly source: BodySource }
+  | { readonly kind: "open"; readonly source: BodyLocation }
   | {
       readonly kind: "call";
       readonly id: number;
