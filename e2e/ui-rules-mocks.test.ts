@@ -183,7 +183,7 @@ journey(
     const page = await bench.open("/mocks?panel=serving");
     const panel = page.getByRole("region", { name: "Serve a session" });
     await panel.getByRole("combobox", { name: "Session" }).click();
-    await page.getByRole("option", { name: /^A recorded session stands in/u }).click();
+    await page.getByRole("option", { name: /^A recorded session is served/u }).click();
     await panel.getByRole("button", { name: "Start serving" }).click();
     await page.getByText("is served in place of all servers").waitFor();
     const mark = page.getByRole("banner").getByRole("button", { name: "Serving a session" });

@@ -37,7 +37,7 @@ journey("A session is created, filled, renamed, closed and deleted", async (benc
   await name.press("Enter");
   const mended = page.getByRole("row", { name: /Checkout mended/u });
   await mended.getByText("active").waitFor();
-  const other = page.getByRole("row", { name: /A session is made/u });
+  const other = page.getByRole("row", { name: /A session is created/u });
   await other.getByRole("button", { name: "Open", exact: true }).click();
   await page.getByRole("heading", { name: "No traffic yet" }).waitFor();
   await page.getByRole("link", { name: "Sessions", exact: true }).click();
@@ -67,7 +67,7 @@ journey("Opening a session whose entries exceed the limits requires a confirmati
   try {
     const page = await bench.open("/sessions");
     const open = page
-      .getByRole("row", { name: /A session that the limits/u })
+      .getByRole("row", { name: /Opening a session whose/u })
       .getByRole("button", { name: "Open", exact: true });
     const question = page.getByRole("dialog", { name: /without its oldest requests/u });
     await open.click();

@@ -296,7 +296,7 @@ journey("The UI reports which entries of an imported session the limits will del
   ]);
   await chooser.setFiles({ name: "kept.json", mimeType: "application/json", buffer: Buffer.from(document) });
   await page
-    .getByText("max_requests is 1: the oldest 1 of its 2 entries are dropped when this session becomes the active one")
+    .getByText("max_requests is 1: the oldest 1 of its 2 entries will be removed when this session becomes active")
     .waitFor();
 });
 

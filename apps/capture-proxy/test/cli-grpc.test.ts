@@ -64,5 +64,5 @@ test("what cannot be added is named, and the exit code says so", async () => {
   assert.match(absent.stderr, /Cannot read/u);
   const refused = await run("grpc", "schemas", "reflect", "nonsense");
   assert.notEqual(refused.code, 0);
-  assert.match(refused.stderr, /is no URL/u);
+  assert.match(refused.stderr, /must be a URL that begins with https/u);
 });

@@ -86,7 +86,7 @@ test("weir diff --sessions shows differences, with an exit code on request", asy
   assert.match(shown.stdout, /^- GET .*\/gone {2}200$/m);
   assert.match(shown.stdout, /^\+ GET .*\/new {2}200$/m);
   assert.match(shown.stdout, /^~ GET .*\/broken {2}200 → 500 {2}status$/m);
-  assert.match(shown.stdout, /^1 alike, 2 changed, 2 only left, 1 only right$/m);
+  assert.match(shown.stdout, /^1 identical, 2 changed, 2 only left, 1 only right$/m);
   assert.equal((await runInside([...command, "--fail-on", "change"])).code, 5);
   const json = await runInside([...command, "--json"]);
   assert.equal((JSON.parse(json.stdout) as SessionDiff).pair_count, 3);
