@@ -244,9 +244,9 @@ function Rows({
     <>
       <ContextMenu
         items={(event) => {
-          const row = event.target instanceof Element ? event.target.closest("[data-index]") : null;
+          const row = event.target instanceof Element ? event.target.closest("[data-row]") : null;
           // The menu key acts on the selected message.
-          const index = row === null ? chosenIndex.current : Number(row.getAttribute("data-index"));
+          const index = row === null ? chosenIndex.current : Number(row.getAttribute("data-row"));
           const frame = rows.row(index);
           return frame === undefined ? [] : ruleMenu(stream, frame, setDraft);
         }}
@@ -316,7 +316,7 @@ function FrameRow({
       tabIndex={-1}
       className={styles["frame"]}
       style={{ height: ROW_PX }}
-      data-index={index}
+      data-row={index}
       data-chosen={isChosen || undefined}
       aria-current={isChosen || undefined}
       onClick={() => onChoose(frame.ordinal)}
