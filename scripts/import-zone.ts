@@ -15,7 +15,7 @@ export interface Zone {
   readonly islands?: boolean;
   /** If set, files outside the zone may import only these of it (globs). */
   readonly doors?: readonly string[];
-  /** What to do instead of a forbidden import; printed with every violation. */
+  /** The alternative to a forbidden import; printed with every violation. */
   readonly instead: string;
 }
 

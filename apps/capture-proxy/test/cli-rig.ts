@@ -11,7 +11,7 @@ import type { Terminal } from "#cli/terminal.ts";
 export const MAIN = fileURLToPath(new URL("../bin/weir.js", import.meta.url));
 const CACHE = fileURLToPath(new URL("../../../node_modules/.cache/weir-tests", import.meta.url));
 
-/** Variables of whoever runs the tests must not reach the commands. */
+/** The environment of the test run must not reach the commands. */
 const CLEAN: Record<string, string> = {
   ...Object.fromEntries(
     Object.keys(process.env)

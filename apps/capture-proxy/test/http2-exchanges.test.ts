@@ -355,7 +355,7 @@ test("HTTP/2: an answer that comes before the end of its request is the client's
   const stream = session.request({ ":method": "POST", ":scheme": "http", ":authority": authority, ":path": "/" });
   stream.write("some of it");
   await once(stream, "response");
-  // Longer than a body is taken that nobody reads any more.
+  // Longer than the limit for a body that is no longer read.
   await sleep(1500);
   let sizeBytes = 0;
   for await (const piece of stream) sizeBytes += (piece as Buffer).length;

@@ -74,7 +74,7 @@ function* times(count: number, make: (at: number) => Buffer): Generator<Buffer> 
 
 const odd = (at: number): number => 2 * at + 1;
 
-/** What a flood must not touch: somebody else is served all the while. */
+/** Other clients are served during a flood. */
 async function served(proxy: Engine, port: number, during: () => Promise<void>): Promise<number> {
   let isFinished = false;
   let count = 0;
@@ -426,7 +426,7 @@ test("an origin that reads no body holds its client back", async () => {
   session.destroy();
 });
 
-/** What an origin may do to hold a client for ever, or to fill the memory. */
+/** Misbehaviour of origins that could block a client or fill the memory. */
 const ORIGINS: readonly (readonly [string, (stream: number) => Iterable<Buffer>])[] = [
   [
     "CONTINUATION without end",

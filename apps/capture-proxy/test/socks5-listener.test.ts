@@ -51,7 +51,7 @@ async function bodyOf(engine: Engine, count = 1): Promise<string> {
   return Buffer.concat(content.pieces).toString("utf8");
 }
 
-/** A port nobody listens on. */
+/** A port without a listener. */
 async function freePort(): Promise<number> {
   const server = createServer().listen(0, "127.0.0.1");
   await waitForEvent(server, "listening");

@@ -100,7 +100,7 @@ for (const protocol of ["http", "socks5"] as const) {
     const origin = await secureOrigin();
     const proxy = await kept(startProxy({ resolve: toThisMachine(origin.port) }));
     const engine = await engineBy({ protocol, port: proxy.port });
-    // The certificate is for localhost, so that is the name; the port is one nobody listens on here.
+    // The certificate is for localhost, so that is the name; the port has no listener.
     const response = await client(engine).fetch("https://localhost:1/");
     assert.equal(response.body.toString(), "secure");
     assert.match(proxy.asked[0] ?? "", protocol === "http" ? /^CONNECT localhost:1 HTTP\/1.1\r\n/ : /^localhost:1$/);

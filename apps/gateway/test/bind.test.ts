@@ -10,7 +10,7 @@ import { responding } from "./route-documents.ts";
 const MAIN = fileURLToPath(new URL("../bin/sluice.js", import.meta.url));
 const BIND = { GATEWAY_BIND: "127.0.0.1:0" };
 
-/** Listeners that nobody could open here: an address of nobody, and files that are not there. */
+/** Listeners that cannot be opened: a foreign address, and missing files. */
 const document = (body: string): DocumentInput => ({
   listeners: [
     { name: "far", address: "192.0.2.1", port: 80, policies: ["one"] },

@@ -66,7 +66,7 @@ function* times(count: number, make: (at: number) => Buffer): Generator<Buffer> 
 
 const odd = (at: number): number => 2 * at + 1;
 
-/** However busy the machine is with other things, nobody waits longer. */
+/** Upper limit of a wait, also on a busy machine. */
 const MAX_WAIT_MS = 5000;
 
 /**

@@ -78,7 +78,7 @@ test("HTTP/2 upstream: no sequence of frames of an endpoint ends the gateway, or
       await using client = await rawClient(gateway.port());
       await client.write("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
       const text = (await client.collect()).toString("latin1");
-      // A whole answer, or one that was cut off; never silence for ever, never bytes that are no answer.
+      // A whole or truncated response; never endless silence, never other bytes.
       assert.match(text, /^(?:HTTP\/1\.1 [1-5][0-9]{2} |$)/);
       assert.equal((await gateway.send({ path: "/healthz" })).status, 200);
     }),

@@ -23,7 +23,7 @@ const ROUTES: NonNullable<DocumentInput["routes"]> = [
 ];
 const QUICK = { backoff_base_ms: 1, backoff_cap_ms: 1 };
 
-/** An origin that answers these statuses in turn, the last one for ever, and keeps the bodies it got. */
+/** An origin that responds with these statuses in turn, then with the last one, and keeps the bodies. */
 async function answering(...statuses: readonly number[]) {
   const bodies: string[] = [];
   const origin = await startOrigin({

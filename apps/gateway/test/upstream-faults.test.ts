@@ -204,7 +204,7 @@ test("write_ms: a body that keeps coming is not cut, however long it takes, nor 
   assert.equal((await rig.gateway.send({ path: "/" })).body.toString(), "x".repeat(10));
 });
 
-/** Nothing that a server says out of turn may become the answer to somebody else's request. */
+/** Unsolicited bytes of a server never become the response to another request. */
 const OUT_OF_TURN: readonly (readonly [string, Fault])[] = [
   [
     "sends another answer on the idle connection",

@@ -269,7 +269,7 @@ const RULES: Readonly<Record<string, (shared: Shared) => Promise<void>>> = {
     await gateway.child.waitForOutput(/"code":"config_rejected"/);
     assert.deepEqual(await bodies(gateway.port, 40), ["two"]);
     assert.equal(await metric(gateway, "config_generation"), generation);
-    // What is broken in the file is somebody's work: no patch writes over it.
+    // A patch never overwrites a broken file: it holds a user's work.
     await gateway.write(document("two"));
     // The admin API answers when every worker runs what it was given.
     const { routes } = document("three");

@@ -40,7 +40,7 @@ test("every path names its parameters, and no others are declared", () => {
   }
 });
 
-/** Not things that somebody made or captured, but tables of ours, facts of one thing, and documents. */
+/** Lists of our own, facts and documents, not items that users create or capture. */
 const NOT_COUNTED = [
   "treeTraffic",
   "listTrafficValues",

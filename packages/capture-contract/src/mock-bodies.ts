@@ -215,7 +215,7 @@ export const MockBatchToggle = strictObject({
   enabled: Type.Boolean({ description: "On or off" }),
 });
 
-/** What became of them. */
+/** The outcome of the import. */
 export const MockBatchToggled = strictObject({
   updated: Type.Integer(),
   not_found: Type.Array(Type.String()),

@@ -1,6 +1,6 @@
 import type { Static, TSchema } from "typebox";
 
-/** Who may call an operation: `public`, or a scope `resource:permission`. Required. */
+/** The access that an operation requires: `public`, or a scope `resource:permission`. */
 export type Access = "public" | `${string}:${"read" | "write" | "delete" | "execute" | "export"}`;
 
 /** The interfaces besides REST. Default: CLI, but not MCP. */

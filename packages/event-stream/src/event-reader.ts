@@ -1,7 +1,7 @@
 import type { Buffer } from "node:buffer";
 import { KeptBytes } from "./kept-bytes.ts";
 
-/** What stands between two empty lines of an event stream. */
+/** The lines between two empty lines of an event stream. */
 export interface EventBlock {
   /** Type of the event: `message` where the block names none. */
   readonly event: string;

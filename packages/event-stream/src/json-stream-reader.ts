@@ -1,7 +1,7 @@
 import type { Buffer } from "node:buffer";
 import { KeptBytes } from "./kept-bytes.ts";
 
-/** What a scan found: bytes of an item, and whether it ends with them. */
+/** Result of a scan: bytes of an item, and whether the item ends. */
 interface Scanned {
   /** Bytes of the item are those from `from` to before `to`. */
   readonly from: number;

@@ -15,7 +15,7 @@ import {
 } from "./codes.ts";
 
 const BODY = pattern(300_000);
-/** Judged by whoever takes requests, not by the connection. */
+/** Checked by the handler of requests, not by the connection. */
 const OF_REQUESTS = /^8\.[1235]|^RFC 8441|^10/;
 
 /** Answers with 200 and what came, once all did. */

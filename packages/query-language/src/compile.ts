@@ -140,7 +140,7 @@ function compileMessages(
 /** Whether a record satisfies a query. Never throws for a record whose methods do not throw. */
 export type Predicate = (record: QueryRecord) => boolean;
 
-/** What the meaning of a query depends on besides the record. */
+/** Inputs of a query besides the record. */
 export interface CompileOptions {
   /** The present, milliseconds since 1970; `since:10m` counts back from here. */
   readonly nowMs: number;

@@ -22,7 +22,7 @@ export type ValuesSource = (request: {
   readonly prefix: string;
 }) => Promise<readonly { readonly value: string; readonly count?: number }[]>;
 
-/** What completion may draw on besides the language. */
+/** Sources of completions besides the language. */
 export interface CompletionOptions {
   readonly presets?: Presets;
 }

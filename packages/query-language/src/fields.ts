@@ -44,7 +44,7 @@ export type Reads = "columns" | "stream" | "fields" | "requestBody" | "responseB
 /** A field whose values are text. */
 export interface TextField {
   readonly type: "text";
-  /** What a bare value means: part of the text, or the whole of it. */
+  /** Whether a bare value matches part of the text or all of it. */
   readonly literal: "contains" | "equals";
   /** How letters are compared; exact comparison (`:=`) ignores case too when `caseless` is set. */
   readonly fold: "ascii" | "unicode";
@@ -67,7 +67,7 @@ export interface TextField {
   readonly readable?: (text: string) => string;
   /** For `:*` an empty text is a value like others. */
   readonly mayBeEmpty?: boolean;
-  /** What `:*` asks, where texts do not tell. */
+  /** The meaning of `:*` where the texts do not decide it. */
   readonly exists?: (record: QueryRecord) => boolean;
 }
 
@@ -83,7 +83,7 @@ export interface NumberField {
 export interface Field {
   readonly name: string;
   readonly aliases?: readonly string[];
-  /** What the field is, as part of a sentence. */
+  /** Description of the field, as part of a sentence. */
   readonly phrase: string;
   /** Whether `field[key]` is accepted, and whether the case of the key's letters matters. */
   readonly keyed?: "caseless" | "exact";

@@ -17,7 +17,7 @@ import {
 } from "./query.ts";
 import { scan, type ScannedItem, type ScannedTerm, type ScannedValue, type Span } from "./scan.ts";
 
-/** What parsing gives: a query, or the first thing that is wrong with the text. */
+/** Result of parsing: a query, or the first error in the text. */
 export type ParseResult =
   | { readonly ok: true; readonly query: Query }
   | { readonly ok: false; readonly error: QueryError };

@@ -166,7 +166,7 @@ export interface Needs {
   readonly headFields: boolean;
   readonly requestBody: boolean;
   readonly responseBody: boolean;
-  /** What streams say: their messages, and how calls ended. */
+  /** Content of streams: their messages, and the status of calls. */
   readonly streams: boolean;
 }
 

@@ -166,7 +166,7 @@ function readableQuery(query: string): string {
   return readablePath(query.replaceAll("+", " "));
 }
 
-/** What a URL has that reads otherwise. */
+/** A URL in its readable form, if that differs. */
 const ENCODED = /[%+\u0080-\uffff]|xn--/i;
 
 function readableUrl(url: string): string {
@@ -181,7 +181,7 @@ function readableUrl(url: string): string {
 /** Bodies above this many characters are not parsed as JSON. */
 const MAX_JSON_SIZE = 16 * 1024 * 1024;
 
-/** What a body says as JSON, its numbers as they are written, for queries and for conditions; undefined when it is none, or longer than 16 Mi characters. */
+/** A body as JSON with numbers as written; undefined if it is not JSON or longer than 16 Mi characters. */
 export function parseBodyJson(text: string): unknown {
   if (text.length > MAX_JSON_SIZE) return undefined;
   try {

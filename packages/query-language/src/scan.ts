@@ -13,7 +13,7 @@ export type ScannedValue =
   | (Span & { readonly kind: "quoted"; readonly text: string })
   | (Span & { readonly kind: "pattern"; readonly source: string; readonly flags: string });
 
-/** What stands before the colon of a term. */
+/** The part of a term before its colon. */
 interface ScannedField extends Span {
   readonly name: string;
   /** The text between `[` and `]`, or between the parentheses of `json(…)`. */
@@ -35,7 +35,7 @@ export type ScannedItem = (
   | ScannedTerm
 ) & { readonly problem?: QueryError };
 
-/** What a backslash takes literally in a word: what would end it, change it, or make a field of its beginning. */
+/** Characters that a backslash escapes in a word. */
 export const WORD_SPECIAL = /[\\*"()[|/@:=!<>\s-]/;
 const SPACE = /\s/;
 const FIELD = /[A-Za-z][A-Za-z0-9_.]*/y;

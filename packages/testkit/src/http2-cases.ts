@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { FLAG, FRAME, frame, GET, type ReadFrame, request, section, settings, u32 } from "./http2-peers.ts";
 
-/** What a case must come to. Connections that end say why (GOAWAY); the others go on, which a PING shows. */
+/** The expected outcome of a case: a GOAWAY with its code, or a connection that still replies to PING. */
 export type Outcome =
   | { readonly kind: "connection error"; readonly codes: readonly number[] }
   /** Only this stream is reset. */

@@ -8,7 +8,7 @@ const FENCE = "the end.";
 
 const PROTOCOL_ERROR = 1;
 
-/** What every peer takes (4.2); the clients of these cases allow no more before they say so. */
+/** The frame size that every peer accepts (RFC 9113, 4.2). */
 const MAX_FRAME_SIZE = 16_384;
 
 /** The status by its index in HPACK's static table (RFC 7541, A), which a server's first answers use. */
@@ -109,7 +109,7 @@ function checkResponses(
   }
 }
 
-/** What holds for the frames of a server and of a client, from the first one of a connection on. */
+/** Checks the frames of a server or client from the first one of a connection on. */
 export function checkSender(frames: readonly ReadFrame[]): void {
   const [first] = frames;
   assert.deepEqual([first?.type, first?.flags, first?.stream], [FRAME.settings, 0, 0], "SETTINGS come first (3.4)");
@@ -152,7 +152,7 @@ function request(before: readonly number[], behind: readonly number[]): Buffer {
   return frame(FRAME.headers, FLAG.endHeaders | FLAG.endStream, 1, block);
 }
 
-/** What may not stand behind the fields of a request, by section of RFC 7541. */
+/** Invalid bytes after the fields of a request, by section of RFC 7541. */
 const BROKEN: readonly (readonly [section: string, what: string, bytes: readonly number[]])[] = [
   ["2.3.3", "an index beyond the tables", [0xff, 0x00]],
   ["6.1", "the index 0", [0x80]],

@@ -148,7 +148,7 @@ export async function startHttp2Origin(
     requests.push(section);
     stream.on("error", () => undefined);
     handler(stream, headers, section);
-    // Of a request that nobody reads, node resets the stream behind its answer, at times in place of the answer's end.
+    // Node resets the stream of an unread request after its response, at times instead of the response's end.
     if ((flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0) stream.resume();
   });
   server.listen(0, "127.0.0.1");
@@ -166,7 +166,7 @@ export async function startHttp2Origin(
   };
 }
 
-/** What one stream gave. */
+/** Content received on one stream. */
 export interface Http2Response {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
@@ -234,7 +234,7 @@ export async function collect(stream: ReturnType<ClientHttp2Session["request"]>)
   return { status, headers, body: Buffer.concat(pieces), trailers, interim, code: stream.rstCode ?? 0 };
 }
 
-/** What a raw server says to one stream. */
+/** The response of a raw server on one stream. */
 export type RawResponder = (
   stream: number,
   write: (...frames: readonly Buffer[]) => void,
@@ -266,7 +266,7 @@ export async function startRawHttp2Origin(
   });
 }
 
-/** What a server says before it resets the stream. */
+/** Frames that a server sends before it resets the stream. */
 interface ResetResponse {
   readonly body: string;
   /** Announced as `content-length`, if given. */

@@ -521,7 +521,7 @@ const FENCE = "the end.";
 
 interface JudgeState {
   current: Http2ResponseCase | undefined;
-  /** What the client said on the connection that it asked on. */
+  /** Frames of the client on the connection of its request. */
   frames: ReadFrame[];
   /** The client has worked off all that was said, or is gone. */
   fenced: () => void;
@@ -612,7 +612,7 @@ function check(frames: readonly ReadFrame[], each: Http2ResponseCase, status: nu
   }
 }
 
-/** What holds for the frames of every client, from the first one of a connection on. */
+/** Checks the frames of a client from the first one of a connection on. */
 function checkClient(frames: readonly ReadFrame[]): void {
   checkSender(frames);
   const [first] = frames;

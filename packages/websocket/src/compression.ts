@@ -9,7 +9,7 @@ export interface DeflateParameters {
   readonly clientMaxWindowBits: number;
 }
 
-/** What an answer's `Sec-WebSocket-Extensions` agreed on. */
+/** The extensions agreed on in a response's `Sec-WebSocket-Extensions`. */
 export interface NegotiatedExtensions {
   /** undefined: messages are not compressed. */
   readonly deflate: DeflateParameters | undefined;
@@ -117,14 +117,14 @@ function splitOutsideQuotes(value: string, separator: string): string[] {
   return parts;
 }
 
-/** What became of a compressed message. */
+/** Result of decompressing a message. */
 export type Inflated =
   | { readonly kind: "message"; readonly payload: Buffer }
   /** Larger than allowed: neither it nor, with context takeover, anything after it can be read. */
   | { readonly kind: "too-large" }
   | { readonly kind: "invalid"; readonly message: string };
 
-/** What a sender leaves out at the end of each message, RFC 7692, 7.2.1. */
+/** Bytes that a sender removes from the end of each message (RFC 7692, 7.2.1). */
 const TAIL = Buffer.from([0, 0, 0xff, 0xff]);
 const WINDOW_BYTES = 32_768;
 

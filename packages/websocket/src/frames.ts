@@ -66,7 +66,7 @@ export interface WireFrame {
   readonly wireBytes: number;
 }
 
-/** What a peer did that RFC 6455 forbids; `section` of it says so. */
+/** A violation of RFC 6455 by a peer; `section` forbids it. */
 export interface Violation {
   readonly code:
     | "reserved-bits"
@@ -256,7 +256,7 @@ export interface OutgoingFrame {
   readonly isFinal?: boolean;
   /** RSV1 is 4, RSV2 is 2, RSV3 is 1. */
   readonly reserved?: number;
-  /** The masking key as a number, first octet highest; a client must give one that nobody can foresee (RFC 6455, 10.3). */
+  /** The masking key as a number, first octet highest; unpredictable for clients (RFC 6455, 10.3). */
   readonly mask?: number | undefined;
 }
 

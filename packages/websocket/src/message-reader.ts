@@ -74,7 +74,7 @@ export interface ReadFrame {
   /** With the last frame of a message, and with each control frame. */
   readonly message: ReadMessage | undefined;
   readonly close: CloseFacts | undefined;
-  /** What is wrong with the content; frames can still be read. */
+  /** A problem of the content; frames can still be read. */
   readonly problem: string | undefined;
 }
 
@@ -183,7 +183,7 @@ export class MessageReader {
     };
   }
 
-  /** What cannot be decompressed is kept as it came. */
+  /** Content that cannot be decompressed is kept as received. */
   #decompressed(joined: Buffer): {
     payload: Buffer;
     sizeBytes: number;

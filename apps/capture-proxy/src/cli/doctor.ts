@@ -39,7 +39,7 @@ export interface Finding {
   readonly name: string;
   readonly status: "ok" | "warn" | "fail" | "skip";
   readonly detail: string;
-  /** What to do about it. */
+  /** Advice. */
   readonly advice?: string;
 }
 

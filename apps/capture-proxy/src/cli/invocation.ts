@@ -77,7 +77,7 @@ export interface MessageSocket {
   close(): void;
 }
 
-/** What a database holds: rules and other state, the captured traffic, or something that has no version of ours. */
+/** Content of a database: rules and other state, captured traffic, or a file without our version. */
 export type DatabaseContent = "state" | "traffic" | "other";
 
 /** Internals of the service that commands need; the process's entry passes them, each loaded on first use. */

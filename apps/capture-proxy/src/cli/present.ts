@@ -130,7 +130,7 @@ function stepText({ kind, rule_name, phase, changes }: RuleTrace): string {
   return `${kind} "${rule_name}", ${phase}: ${what}`;
 }
 
-/** What a rule changed of the request line; `--json` has the whole of both messages. */
+/** A rule's changes of the request line; `--json` has both messages whole. */
 function requestWas({ request, original_request: was }: TrafficEntry): string | null {
   if (was === null || (was.method === request.method && was.url === request.url)) return null;
   return `${was.method} ${was.url}`;

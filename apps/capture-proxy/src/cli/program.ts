@@ -259,7 +259,7 @@ function isHelpFlag(word: string): boolean {
   return word === "--help" || word === "-h";
 }
 
-/** What arguments whose values are paths, or the name of a program, call them. */
+/** Names of arguments whose values are paths or program names. */
 const PATH_ARGUMENTS: ReadonlyMap<string, string> = new Map([
   ["file", "file"],
   ["files", "file"],

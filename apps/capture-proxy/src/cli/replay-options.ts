@@ -84,7 +84,7 @@ export function wholeNumber(min: number, max: number): (text: string) => number 
   };
 }
 
-/** What the flags change of the request, and the values they give. */
+/** The request members that the flags change, with their values. */
 export function modificationsOf(flags: ModificationFlags): {
   readonly modifications: ReplayModifications;
   readonly variables: Record<string, string>;
@@ -117,7 +117,7 @@ function fileText(path: string): string {
   }
 }
 
-/** What the flags leave out of a comparison. */
+/** Parts that the flags exclude from a comparison. */
 export function diffOptionsOf({ ignoreHeader, ignorePath, shape }: DiffFlags): DiffOptions {
   return {
     ...(ignoreHeader === undefined ? {} : { ignore_headers: [...ignoreHeader] }),

@@ -21,10 +21,10 @@ import { shellQuoted, type Terminal, visibleText } from "./terminal.ts";
 /** Time for open exchanges to complete after a request to stop. */
 const GRACE_MS = 5000;
 
-/** What a start needs besides the settings' own sources. */
+/** Inputs of a start besides the sources of the settings. */
 export interface StartOptions {
   readonly dataDir: string;
-  /** What lies elsewhere; without them all of it is in the data directory. */
+  /** Paths outside of the data directory. */
   readonly dataPaths?: DataPaths;
   readonly flags: Flags;
   readonly environment?: Invocation["environment"];

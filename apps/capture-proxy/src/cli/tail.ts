@@ -83,7 +83,7 @@ type FollowResult =
   | { readonly kind: "never-open" }
   | { readonly kind: "refused"; readonly message: string };
 
-/** What following one connection needs. */
+/** Inputs for following one connection. */
 interface Followed {
   readonly socket: MessageSocket;
   readonly query: string | undefined;

@@ -17,7 +17,7 @@ interface TailOptions extends GlobalFlags {
   readonly search?: string;
 }
 
-/** What of the live messages is printed. */
+/** Which live messages are printed. */
 interface Wanted {
   readonly connection: string | undefined;
   readonly direction: FrameEvent["direction"] | undefined;
@@ -77,7 +77,7 @@ function socketUrl({ baseUrl }: ApiAddress): string {
   return `${baseUrl.replace(/^http/, "ws")}/ws?batch=1&q=${encodeURIComponent(NO_TRAFFIC)}`;
 }
 
-/** What following one connection to the service needs. */
+/** Inputs for following one connection to the service. */
 interface Followed {
   readonly print: (frame: FrameEvent) => void;
   readonly stderr: Terminal;

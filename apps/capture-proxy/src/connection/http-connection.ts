@@ -70,7 +70,7 @@ class KnownHost {
 /** Delay before an idle connection is destroyed at shutdown; a request may be in flight. */
 const CLOSE_DELAY_MS = 250;
 
-/** What a connection to the proxy itself may turn into. The socket is handed over paused and without listeners. */
+/** Takes over a connection that changes its protocol. The socket is paused and has no listeners. */
 export interface Handover {
   /** `first`: bytes already read behind the CONNECT head. */
   onConnect(head: RequestHead, first: Buffer | undefined): void;

@@ -41,7 +41,7 @@ export interface LogOutputOptions {
   readonly reportProblem: (sentence: string) => void;
 }
 
-/** What a logger of pino writes to. */
+/** The destination of a pino logger. */
 export interface LogDestination extends LogOutput {
   /** Takes a line of pino. */
   write(line: string): void;
@@ -324,7 +324,7 @@ function headerLines(headers: unknown): string[] {
   );
 }
 
-/** What came of JSON has its own idea of how it becomes a string. */
+/** Parsed JSON may have its own `toString`. */
 function headerText(part: unknown): string {
   return typeof part === "string" ? part : (JSON.stringify(part) ?? "undefined");
 }

@@ -4,7 +4,7 @@ import { readJson } from "@headworks/json";
 import { ApiError, validationError } from "#api/api-error.ts";
 import type { ImportMode } from "#slice.ts";
 
-/** What an import is to take in, and how. */
+/** The rules to import, and the import mode. */
 export interface GivenImport {
   readonly document: unknown;
   /** Where the document stood in the request: `body`, `body/data`. */

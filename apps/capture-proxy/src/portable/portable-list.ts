@@ -8,7 +8,7 @@ export interface RuleIssue {
   readonly message: string;
 }
 
-/** What is needed to make a list of rules portable. `T` is the form in which the API shows a rule. */
+/** Parts that make a list of rules portable. `T` is the form of a rule in the API. */
 export interface PortableListParts<T extends { readonly id: string }> {
   readonly key: string;
   readonly schemaVersion: number;
@@ -18,7 +18,7 @@ export interface PortableListParts<T extends { readonly id: string }> {
   list(): readonly T[];
   /** A second text besides the id that no two rules share, where there is one. */
   uniqueText?(rule: T): string;
-  /** What the schemas cannot say. */
+  /** Checks beyond the schemas. */
   check(rule: T): readonly RuleIssue[];
   /**
    * Writes the list: afterwards exactly these rules are stored, in this order, each as it is given, id, times and hits

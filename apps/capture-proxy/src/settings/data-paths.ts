@@ -3,7 +3,7 @@ import { basename, dirname, isAbsolute, join, posix, resolve, sep, win32 } from 
 import { canonicalPath } from "@headworks/files";
 import { StartupError } from "./settings.ts";
 
-/** What a user may keep elsewhere than in the data directory. */
+/** Paths that a user may choose outside of the data directory. */
 export interface DataPaths {
   readonly logFile: string;
   /** The database of the captured traffic; its bodies lie beside it. */

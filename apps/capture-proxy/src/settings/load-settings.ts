@@ -45,7 +45,7 @@ interface SettingsLog {
 
 export interface LoadOptions {
   readonly dataDir: string;
-  /** What lies elsewhere; without them all of it is in the data directory. */
+  /** Paths outside of the data directory. */
   readonly dataPaths?: DataPaths | undefined;
   readonly environment: Environment;
   readonly flags: Flags;
@@ -139,7 +139,7 @@ class FileSettings implements SettingsStore {
     this.#publish(previous);
   }
 
-  /** What gave a value that no change of the file replaces for longer than until the next start. */
+  /** The source of a value that overrides the file at each start. */
   #givenBy(name: string): ConfigField["overridden_by"] {
     const source = this.#sources.get(name);
     return source === "flag" || source === "environment" ? source : undefined;

@@ -102,7 +102,7 @@ function leaf(path: readonly string[], schema: TSchema, facts: SchemaFacts): Set
 const TRUE = new Set(["true", "1", "yes", "on"]);
 const FALSE = new Set(["false", "0", "no", "off"]);
 
-/** What an input says about fields, or why it says nothing usable. */
+/** Fields read from an input, or the reason why it is unusable. */
 type InputReading = { readonly values: Readonly<Record<string, unknown>> } | { readonly problem: string };
 
 /** One way to set fields from outside: an environment variable, a flag, or both. */

@@ -2,7 +2,7 @@ import type { Settings } from "@headworks/capture-contract";
 import { canonicalHost, parseAddress, parseNetwork, validateHostPattern } from "@headworks/host-patterns";
 import { readClientCertificate, readTlsMinVersion } from "./upstream-tls.ts";
 
-/** What is wrong with a field beyond its schema. `field` is dotted. */
+/** A problem of a field beyond its schema. `field` is dotted. */
 export interface RuleProblem {
   readonly field: string;
   readonly message: string;

@@ -61,7 +61,7 @@ function nestedObjectProblem(document: ConfigDocument): string | undefined {
   return undefined;
 }
 
-/** What the environment sets. `WEIR_…` wins over `SERVICE_…`. Throws {@link StartupError} naming the variable. */
+/** Settings from the environment; `WEIR_…` wins over `SERVICE_…`. Throws {@link StartupError} with the variable. */
 export function valuesOfEnvironment(environment: Environment): FlatSettings {
   const values: Record<string, unknown> = {};
   for (const input of SETTING_INPUTS) {
@@ -74,7 +74,7 @@ export function valuesOfEnvironment(environment: Environment): FlatSettings {
   return enableUpstream(values);
 }
 
-/** What the command line sets. Throws {@link StartupError} naming the flag. */
+/** Settings from the command line. Throws {@link StartupError} with the flag. */
 export function valuesOfFlags(flags: Flags): FlatSettings {
   const values: Record<string, unknown> = {};
   const known = new Set(SETTING_INPUTS.map((input) => input.flag));

@@ -27,7 +27,7 @@ export interface SettingsStore {
   onChange(listener: (running: Settings, previous: Settings) => void): () => void;
   /** Each field with source, default, value and whether a restart is pending; secrets redacted. */
   describe(): ConfigField[];
-  /** What `describe` says of the changes in a section. */
+  /** The text of `describe` for the changes in a section. */
   changesOf(section: "auto_save" | "debug_logging" | "log_config"): ChangesOfSection;
   /** Address to give to devices, worked out from the settings and this machine's interfaces. */
   shownHost(): string;

@@ -57,7 +57,7 @@ class EventLog {
   async #atMost(isWritten: Promise<boolean>): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<boolean>();
     const timer = setTimeout(() => {
-      this.#report("event_wal_append_failed", new Error("The store does not answer; the event is sent all the same"));
+      this.#report("event_wal_append_failed", new Error("The store does not respond; the event is sent all the same"));
       resolve(false);
     }, PATIENCE_MS);
     await Promise.race([isWritten, promise]);

@@ -33,7 +33,7 @@ export type ReceivedHead = Pick<
   "method" | "target" | "targetForm" | "authority" | "fields" | "framing" | "upgrade"
 >;
 
-/** What a client connection needs from the gateway. */
+/** The gateway's parts that a client connection uses. */
 export interface ConnectionServices {
   readonly timeouts: ListenerTimeouts;
   readonly limits: Partial<Limits>;

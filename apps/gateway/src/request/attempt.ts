@@ -61,7 +61,7 @@ export class Attempt implements ResponseHandler, ExchangeWaiter {
   readonly #parts: AttemptParts;
   readonly #endpointEpoch: number;
   readonly #startedMs = performance.now();
-  #phase: "open" | "answering" | "discarding" | "over" = "open";
+  #phase: "open" | "responding" | "discarding" | "over" = "open";
   #exchange: UpstreamExchange | undefined;
   #cancelWait: CancelWait | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -140,7 +140,7 @@ export class Attempt implements ResponseHandler, ExchangeWaiter {
   onResponseHead(head: ResponseHead): void {
     if (this.#phase !== "open") return;
     clearTimeout(this.#timer);
-    this.#phase = "answering";
+    this.#phase = "responding";
     this.#isGood = head.status < 500;
     this.trace?.answered(head.status);
     const { group, owner, passEpoch, timeouts } = this.#parts;
@@ -152,22 +152,22 @@ export class Attempt implements ResponseHandler, ExchangeWaiter {
   }
 
   onResponseData(piece: SharedBytes): void {
-    if (this.#phase === "answering") this.#parts.owner.data(piece);
+    if (this.#phase === "responding") this.#parts.owner.data(piece);
     else this.#discardedBytes += piece.length;
   }
 
   onResponseTrailers(fields: RawFields): void {
-    if (this.#phase === "answering") this.#parts.owner.trailers(fields);
+    if (this.#phase === "responding") this.#parts.owner.trailers(fields);
   }
 
   onResponseBatch(): void {
     if (this.#parts.timeouts?.write_ms !== undefined) this.#progressMs = performance.now();
-    if (this.#phase === "answering") this.#parts.owner.batch();
+    if (this.#phase === "responding") this.#parts.owner.batch();
     else if (this.#discardedBytes > MAX_DISCARDED_BYTES) this.abandon();
   }
 
   onResponseEnd(): void {
-    const isWanted = this.#phase === "answering";
+    const isWanted = this.#phase === "responding";
     this.#end();
     if (isWanted) this.#parts.owner.ended();
   }
@@ -180,26 +180,26 @@ export class Attempt implements ResponseHandler, ExchangeWaiter {
     const phase = this.#phase;
     this.#end("abandoned");
     if (phase === "open") this.#settle("unknown");
-    if (phase === "open" || phase === "answering") this.#parts.owner.evicted();
+    if (phase === "open" || phase === "responding") this.#parts.owner.evicted();
   }
 
   onUpstreamDrain(): void {
-    if (this.#phase === "open" || this.#phase === "answering") this.#parts.owner.drained();
+    if (this.#phase === "open" || this.#phase === "responding") this.#parts.owner.drained();
   }
 
   onSwitched(): void {
-    if (this.#phase === "answering") this.#parts.owner.switched(this);
+    if (this.#phase === "responding") this.#parts.owner.switched(this);
   }
 
   get #isAnswering(): boolean {
-    return this.#phase === "answering";
+    return this.#phase === "responding";
   }
 
   /** `wasQueued`: the request never left the connection queue, so the endpoint did not see it. */
   #fail(failure: AttemptFailure, detail: string, wasQueued = false): void {
     const phase = this.#phase;
     this.#end(failure);
-    if (phase === "answering") return this.#broke(detail);
+    if (phase === "responding") return this.#broke(detail);
     if (phase !== "open") return;
     const isOurs = wasQueued || failure === "saturated" || failure === "misconfigured" || failure === "stale";
     this.#settle(isOurs ? "unknown" : "failed");

@@ -215,7 +215,7 @@ export function asksAhead({ method, fields }: Pick<PossiblePreflight, "method" |
   return method === "OPTIONS" && hasField(fields, "origin") && hasField(fields, "access-control-request-method");
 }
 
-/** What a route does with a request. */
+/** The action of a route. */
 export type CompiledAction =
   | {
       readonly kind: "proxy";

@@ -295,7 +295,7 @@ export class Pipeline {
   };
 }
 
-/** What the gateway says in place of the upstream that a request may not reach any more; undefined: it may. */
+/** The gateway's response if the request must not reach the upstream any more; otherwise undefined. */
 function lastRecipientsResponse(request: RequestContext): Response | undefined {
   const { method, fields } = request;
   if (!isLastRecipient(method, fields)) return undefined;

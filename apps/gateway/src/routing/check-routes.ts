@@ -366,6 +366,6 @@ function checkRespond(
     report.error("bad_header", [...fieldPath, "headers", name], `${name} is set by the gateway, not by a route`);
   }
   if (WITHOUT_BODY.has(action.status) && (action.body ?? "") !== "") {
-    report.error("bad_value", [...fieldPath, "body"], `An answer with the status ${action.status} has no body`);
+    report.error("bad_value", [...fieldPath, "body"], `A response with the status ${action.status} has no body`);
   }
 }

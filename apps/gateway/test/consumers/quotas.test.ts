@@ -47,7 +47,7 @@ test("a consumer's key spends its budget: the request over it gets 429 with the 
   const acme = { path: "/", fields: ["X-API-Key: acme-key"] };
   {
     await using gateway = await startGateway(document, { environment, clock });
-    // What nobody is known to have sent is nobody's expense.
+    // Requests without a known consumer are not counted.
     assert.equal((await gateway.send({ path: "/", fields: ["X-API-Key: acme-key-no"] })).status, 401);
     assert.equal((await gateway.send({ path: "/", fields: [...acme.fields, "x-api-key: acme-key"] })).status, 401);
     assert.equal((await gateway.send({ path: "/", fields: ["X-Consumer-Name: acme"] })).status, 200);

@@ -12,7 +12,7 @@ const PROGRAM = `
   server.listen({ host: process.argv[1], port: Number(process.argv[2]), backlog: 1 }, () => console.log("port " + server.address().port));
 `;
 
-/** Listens on an address of loopback's /8 (port 0: of the system's choice) and lets nobody in. Linux only. */
+/** Listens on an address of loopback's /8 (port 0: chosen by the system) and accepts no connection. Linux only. */
 export async function startFullListener(host: string, port = 0): Promise<FullListener> {
   const child = await spawnProcess(process.execPath, ["-e", PROGRAM, host, String(port)]);
   const [, chosen = ""] = await child.waitForOutput(/port (\d+)/);

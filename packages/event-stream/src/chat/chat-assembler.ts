@@ -82,7 +82,7 @@ export class ChatAssembler {
     else this.#reader.read(read, this.#response);
   }
 
-  /** What the stream said so far; undefined when it is not known to be one of a chat. */
+  /** The response so far; undefined if the stream is not known to be a chat. */
   response(): ChatResponse | undefined {
     if (this.#reader === undefined) return undefined;
     const response = this.#response.close(this.#reader.format);

@@ -74,7 +74,7 @@ export interface ChatUsage {
   readonly reasoningTokens: number | null;
 }
 
-/** What a chat-completion stream says, put together. */
+/** The assembled response of a chat-completion stream. */
 export interface ChatResponse {
   readonly format: ChatFormat;
   readonly id: string | null;
@@ -201,7 +201,7 @@ export class OpenChoice {
   }
 }
 
-/** What is known of an answer while its stream is read. */
+/** State of a response while its stream is read. */
 export class OpenResponse {
   id: string | null = null;
   model: string | null = null;

@@ -33,7 +33,7 @@ export function bodyCommand(body: Uint8Array): { readonly command: string; reado
   return { command: "base64 -d <<'END-OF-BODY'", after: `\n${lines.join("\n")}\nEND-OF-BODY\n` };
 }
 
-/** What a tool does to matching targets, in plain words: some shells interpret comments. */
+/** A tool's changes to matching targets, in plain words: some shells interpret comments. */
 export type TargetChange = readonly [pattern: RegExp, what: string];
 
 /** Shell comments about each way in which a tool changes the captured target. */

@@ -38,7 +38,7 @@ export function EntryDiffView({ diff }: { readonly diff: EntryDiff }) {
   );
 }
 
-/** What differs, with its left and right value. */
+/** A difference, with its left and right value. */
 function SidesTable({ label, rows }: { readonly label: string; readonly rows: readonly (readonly string[])[] }) {
   return (
     <DataTable

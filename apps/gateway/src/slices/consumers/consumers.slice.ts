@@ -618,7 +618,7 @@ function introspectionSource(
       if (claims !== undefined) return claims;
       endpoint.markFailed();
       if (result.kind === "failure") return failed(result.error.message);
-      if (result.status !== 200) return failed(`The status of the answer is ${result.status}, not 200`);
+      if (result.status !== 200) return failed(`The status of the response is ${result.status}, not 200`);
       return failed("The response is no JSON object");
     },
   };

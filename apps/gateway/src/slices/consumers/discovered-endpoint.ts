@@ -155,11 +155,11 @@ async function responseOf(socket: Connection, { url, purpose }: PublishedSource)
     {
       onInformational: () => undefined,
       onHead: ({ status }) => {
-        if (status !== 200) reject(new EgressError("bad_answer", `The status of the answer is ${status}, not 200`));
+        if (status !== 200) reject(new EgressError("bad_answer", `The status of the response is ${status}, not 200`));
       },
       onData: (piece) => {
         sizeBytes += piece.length;
-        if (sizeBytes > MAX_BODY_BYTES) reject(new EgressError("answer_too_large", "The answer's body is too large"));
+        if (sizeBytes > MAX_BODY_BYTES) reject(new EgressError("answer_too_large", "The response's body is too large"));
         else pieces.push(Buffer.from(piece));
       },
       onEnd: () => resolve(Buffer.concat(pieces)),
@@ -172,7 +172,7 @@ async function responseOf(socket: Connection, { url, purpose }: PublishedSource)
   socket.on("data", (bytes: Buffer) => reader.read(bytes));
   socket.on("end", () => {
     reader.end();
-    reject(new EgressError("connection_lost", "The connection ended before the answer did"));
+    reject(new EgressError("connection_lost", "The connection ended before the response did"));
   });
   socket.on("close", () => reject(new EgressError("connection_lost", "The connection was closed")));
   const fields = [

@@ -47,7 +47,7 @@ test("a scrape shows the specification's metrics with their types, labels and va
   metrics.observer?.onFinished(finished(0, 1));
   const route = { name: "v1", priority: 5, document: { deprecation: { since: "x" } } };
   metrics.observer?.onFinished(finished(200, 20, { route, consumer: { name: "acme" }, wasRateLimited: true }));
-  // Not let in, so nobody's use of the old version.
+  // Refused, so not counted as use of the old version.
   metrics.observer?.onFinished(finished(401, 1, { route }));
   const text = await metrics.text(NOTHING);
   assert.ok(!text.includes('deprecated_requests_total{route="v1",consumer="anonymous"}'));

@@ -36,18 +36,18 @@ test("delivery rule 4: only 429, 502, 503, 504 and missing responses are retried
     const expected = status < 300 ? "delivered" : [429, 502, 503, 504].includes(status) ? "retry" : "failed";
     assert.equal(step, expected, String(status));
   }
-  assert.equal(nextStep({ kind: "no-answer", isFinal: false }, 1, rule, 10_000).step, "retry");
+  assert.equal(nextStep({ kind: "no-response", isFinal: false }, 1, rule, 10_000).step, "retry");
 });
 
 test("egress rule 3: what the egress filter refused is not tried again", () => {
-  assert.deepEqual(nextStep({ kind: "no-answer", isFinal: true }, 1, rule, 10_000), {
+  assert.deepEqual(nextStep({ kind: "no-response", isFinal: true }, 1, rule, 10_000), {
     step: "failed",
     reason: "not_allowed",
   });
 });
 
 const results: fc.Arbitrary<AttemptResult> = fc.oneof(
-  fc.constant({ kind: "no-answer", isFinal: false } as const),
+  fc.constant({ kind: "no-response", isFinal: false } as const),
   fc.record({
     kind: fc.constant("response" as const),
     status: fc.constantFrom(200, 404, 429, 500, 502, 503, 504),

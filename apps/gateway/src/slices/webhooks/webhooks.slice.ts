@@ -339,7 +339,7 @@ async function attemptOnce(
 }
 
 function asAttempt(result: PostResult): AttemptResult {
-  if (result.kind === "failure") return { kind: "no-answer", isFinal: result.error.isFinal };
+  if (result.kind === "failure") return { kind: "no-response", isFinal: result.error.isFinal };
   return { kind: "response", status: result.status, retryAfter: fieldValue(result.fields, "retry-after") };
 }
 
@@ -484,7 +484,7 @@ interface RetryRule {
 
 export type AttemptResult =
   | { readonly kind: "response"; readonly status: number; readonly retryAfter: string | undefined }
-  | { readonly kind: "no-answer"; readonly isFinal: boolean };
+  | { readonly kind: "no-response"; readonly isFinal: boolean };
 
 type NextStep =
   | { readonly step: "delivered" }
