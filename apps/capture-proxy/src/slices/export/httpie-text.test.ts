@@ -66,7 +66,7 @@ async function sentByHttpie(origin: RecordingOrigin, commands: readonly string[]
   const { code, stderr } = await runProcess(interpreter, ["-c", RUN_HTTPIE, httpie.path, ...folders], {
     cwd: directory.file("home"),
     env: { ...ENVIRONMENT, HOME: directory.file("home") },
-    timeoutMs: 110_000,
+    timeoutMs: 60_000,
   });
   assert.equal(code, 0, stderr);
   assert.deepEqual(await readdir(directory.file("home")), [], "HTTPie left something behind");
