@@ -12,14 +12,14 @@ export const INTERCEPTOR_ORDER = [
 
 /** The order in which slices observe exchanges. */
 export const OBSERVER_ORDER = [
-  "throttle", // forgets what stalls when its client gave up
-  "breakpoints", // what waits is over, and says so before its entry is stored
-  "mocks", // remembers what is to become a rule; the store has it when that is made
+  "throttle", // discards delayed bytes of a client that is gone
+  "breakpoints", // pauses end before the entry is stored
+  "mocks", // keeps entries for rules that it creates once they are stored
   "mirror", // copies small bodies before the store takes them over
-  "streams", // its frames belong to the entry, and are on their way before it ends
-  "grpc", // says how a call ended before its entry is stored
+  "streams", // frames belong to the entry, and are queued before it ends
+  "grpc", // the status of a call is known before its entry is stored
   "runs", // counts the exchanges in flight of each run
-  "logs", // watches bodies, so it comes before whoever lets go of them
+  "logs", // reads bodies, so it precedes the observers that release them
   "metrics", // counts everything, recorded or not
   "traffic", // stores and announces
 ] as const satisfies readonly SliceName[];

@@ -294,7 +294,7 @@ test("a proxy that stops answers what waits, and nothing of it reaches an origin
   assert.deepEqual(own.seen, []);
 });
 
-test("whoever listens is told of pauses and their ends", async () => {
+test("listeners are notified of pauses and their ends", async () => {
   await cleared(rig);
   await create(rig, { condition: { type: "all" }, direction: "request" });
   const socket = new WebSocket(`${rig.proxy.addresses.api.replace("http", "ws")}/ws`);

@@ -56,7 +56,7 @@ test("each example of an operation says all that it must", async () => {
     if (path.length < 2 || !groups.has(path[0] ?? "") || path.at(-1) === "tail") continue;
     for (const words of lines) {
       const failure: unknown = await program.parseAsync(words, { from: "user" }).catch((error: unknown) => error);
-      // Nobody answers at this address, and what is missing is complained about before.
+      // Nothing listens at this address; missing arguments are reported first.
       assert.ok(failure instanceof Error, words.join(" "));
       assert.ok(!(failure instanceof CommandFailure && failure.exitCode === EXIT.usage), failure.message);
     }

@@ -100,7 +100,7 @@ test("no line of a table is wider than the window, whatever the cells hold", () 
   );
 });
 
-test("where nobody looks nothing is cut", () => {
+test("tables outside of a terminal are not cut", () => {
   const pipe = terminalOf(new Writable(), {});
   const name = "x".repeat(500);
   assert.ok(renderTable([{ id: "a", name, count: 1 }], columns, pipe).includes(name));

@@ -344,7 +344,7 @@ for (const phase of ["request", "response"] as const) {
   });
 }
 
-test("whoever waits for a body that never comes whole is told that it is gone", async () => {
+test("a wait for a body ends when the body cannot become complete", async () => {
   const contents: string[] = [];
   const told = Promise.withResolvers<void>();
   const wait = async (content: Promise<Content>): Promise<Verdict> => {

@@ -245,7 +245,7 @@ test("a defect behind a verdict that took its time ends the exchange, not the pr
   client.destroy();
 });
 
-test("a defect at the end of an answer is told to the exchange, which nobody would end otherwise", async () => {
+test("an internal error at the end of a response ends the exchange", async () => {
   const origin = await startOrigin({ handler: (_request, response) => void response.end("body") });
   cleanups.push(() => origin.close());
   const rules: Interceptor = {

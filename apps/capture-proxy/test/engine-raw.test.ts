@@ -139,7 +139,7 @@ test("a POST is never sent twice", async () => {
   assert.equal(connections, 1);
 });
 
-test("bytes that an origin sends behind its answer reach nobody", async () => {
+test("bytes of an origin after its response reach no client", async () => {
   const { port } = await origin(scripted(`${OK}HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nstolen`));
   const proxy = await engine();
   const head = `GET http://127.0.0.1:${port}/ HTTP/1.1\r\nHost: x\r\n\r\n`;
@@ -159,7 +159,7 @@ const FAILING_ORIGINS: readonly [string, string, string, number][] = [
   ],
   ["half a head", "HTTP/1.1 200 OK\r\nContent-Le", "UPSTREAM_CLOSED", 502],
   [
-    "a 101 nobody asked for",
+    "an unrequested 101",
     "HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n",
     "UPSTREAM_PROTOCOL",
     502,

@@ -172,7 +172,7 @@ const CASES: readonly Case[] = [
     },
   },
   {
-    what: "a status nobody has heard of",
+    what: "an unregistered status",
     sent: {},
     response: { status: 599, body: "strange" },
     check: (_seen, { status, body }) => assert.deepEqual([status, body], [599, "strange"]),

@@ -145,7 +145,7 @@ for (const [who, [first, second]] of Object.entries(strangers)) {
   });
 }
 
-test("all loopback addresses are one machine; whoever is on another one gets a connection of its own", async () => {
+test("all loopback addresses are one machine; clients of another machine get connections of their own", async () => {
   await using origin = await startRawServer(numbered);
   const proxy = await engine();
   assert.equal(textOf(await ask(proxy, origin)), "connection 0");
@@ -188,7 +188,7 @@ test("with upstream_keep_alive_ms 0 each client has connections of its own", asy
   assert.equal(textOf(await ask(proxy, origin)), "connection 1");
 });
 
-test("a connection that nobody comes for is closed when its time is over", async () => {
+test("an unused connection is closed when its idle time ends", async () => {
   await using origin = await startRawServer(numbered);
   const proxy = await engine({ keepAliveMs: 200 });
   await ask(proxy, origin);
@@ -215,7 +215,7 @@ test("what was made by other settings is not used any more, neither idle nor onc
   assert.equal(textOf(await ask(proxy, origin)), "connection 2");
 });
 
-test("T18: what an origin sends while nobody asked is nobody's answer", async () => {
+test("T18: unsolicited bytes of an origin are no response", async () => {
   await using origin = await startRawServer(numbered);
   const proxy = await engine();
   unsolicitedWanted.push(Promise.withResolvers());
@@ -267,7 +267,7 @@ test("at most 64 connections wait; the one that waits longest makes room", async
   assert.equal(textOf(await ask(proxy, origin, { fields: ["User-Agent: program 0"] })), "connection 65");
 });
 
-test("they are bounded however slowly they close, and what is closing is taken by nobody", () => {
+test("closing connections are bounded and are not reused", () => {
   const deadlines = new DeadlineSweep();
   const gauges = newGauges();
   const idle = new IdleOrigins({ deadlines, gauges, keepMs: () => 60_000 });

@@ -62,7 +62,7 @@ for (const [who, [first, second]] of Object.entries(owned)) {
   });
 }
 
-test("a session that its origin closes while nobody uses it is left alone", async () => {
+test("a session that its origin closes while idle is not used again", async () => {
   await using origin = await startVersioned("2", () => ({ body: "hello" }));
   await using proxy = await http2Engine({ keepAliveMs });
   await ask(proxy, origin);

@@ -33,7 +33,7 @@ async function endOf(
 
 // Each waits until the client counts as silent.
 describe("a silent client's tunnel", { concurrency: true }, () => {
-  test("to where nobody listens, or to the proxy itself, ends with an entry that says so", async () => {
+  test("to a port without a listener, or to the proxy itself, ends with an entry that says so", async () => {
     const closed = await startRawServer("");
     await closed.close();
     const [dead, loop] = await Promise.all([
@@ -60,7 +60,7 @@ describe("a silent client's tunnel", { concurrency: true }, () => {
     assert.deepEqual([ended.told, ended.exchange.state.step, ended.exchange.response?.status], ["", "completed", 200]);
   });
 
-  test("to where nobody listens stays for a client that is only slow, which then gets its page", async (t) => {
+  test("to a port without a listener stays open for a slow client, which then gets its page", async (t) => {
     const closed = await startRawServer("");
     await closed.close();
     const engine = await startEngine();

@@ -84,7 +84,7 @@ export const NASTY: readonly Case[] = [
   { is: "shell syntax in the target", target: "/$(touch${IFS}pwned);'&&touch+pwned" },
   { is: "the server as a whole", method: "OPTIONS", target: "*" },
   { is: "HEAD", method: "HEAD" },
-  { is: "a method nobody knows", method: "PURGE" },
+  { is: "an unregistered method", method: "PURGE" },
   { is: "a method in lower case with a mark", method: "m!x'" },
   { is: "HTTP/1.0", version: "HTTP/1.0", fields: [["X-Old", "1"]] },
   { is: "POST without a body", method: "POST", fields: [["Content-Length", "0"]] },

@@ -75,7 +75,7 @@ test("at level summary a request and its answer have one line each, and nothing 
   assert.doesNotMatch(logged.text(), /quiet/);
 });
 
-test("at level headers all are there in order, but for the values that nobody may see", async () => {
+test("at level headers all are there in order, except secret values", async () => {
   await using logged = await start({ level: "headers", redact_headers: ["authorization", "X-Mine"] });
   const { rig } = logged;
   rig.respond = (_seen, response) =>

@@ -313,7 +313,7 @@ const connectResponses: readonly [string, string | typeof CLOSED | typeof SILENT
 const socksResponses: readonly [string, string | typeof CLOSED | typeof SILENT, string, number][] = [
   ["no acceptable method", "\x05\xff", "AUTH", 502],
   ["a wish for a password", "\x05\x02", "AUTH", 502],
-  ["a method nobody offered", "\x05\x01", "PROTOCOL", 502],
+  ["a method that was not offered", "\x05\x01", "PROTOCOL", 502],
   ["HTTP", "HTTP/1.1 400 Bad Request\r\n\r\n", "PROTOCOL", 502],
   ["reply 1", "\x05\x00\x05\x01\x00\x01\x00\x00\x00\x00\x00\x00", "CONNECT", 502],
   ["reply 2", "\x05\x00\x05\x02\x00\x01\x00\x00\x00\x00\x00\x00", "DENIED", 502],
@@ -383,7 +383,7 @@ test("a forwarding proxy that hangs up without an answer is the one that is blam
   assert.equal(failureOf((await engine.waitFor(1))[0]), "UPSTREAM_PROXY_CLOSED");
 });
 
-test("what a forwarding proxy answers otherwise passes as it is: nobody can tell whose it is", async () => {
+test("what a forwarding proxy answers otherwise passes unchanged, since its sender is unknown", async () => {
   for (const status of [403, 502, 504]) {
     const proxy = await kept(
       startHttpProxy({

@@ -365,7 +365,7 @@ test("our goodbye goes to both sides, nothing they say afterwards passes, and th
   assert.equal(connection.control.inject("send", 1, Buffer.from("x")), false);
 });
 
-test("our goodbye does not wait for a message that nobody decides on", async () => {
+test("our close frame does not wait for an undecided message", async () => {
   const asked = Promise.withResolvers<void>();
   await using connection = await openConnection({
     decide: ({ direction }) => {

@@ -37,7 +37,7 @@ test("the audit log says which generation a change of the configuration became, 
   ]);
 });
 
-test("the audit log says which breaker and which endpoint somebody worked by hand, and how", async () => {
+test("the audit log names the breakers and endpoints that operators changed, and how", async () => {
   await using origin = await startOrigin();
   const { upstreams, services } = serving("api", [origin.port], { breaker: {}, health: {} });
   await using gateway = await startGateway(

@@ -99,7 +99,7 @@ test("streams: 32 at a time, HEAD opens none, and a client that goes makes room"
   );
 });
 
-test("a stream that nobody reads is let go when too much waits for it, and a quiet one has heartbeats", async () => {
+test("an unread stream is closed when too much is queued for it, and a quiet one has heartbeats", async () => {
   const journal = new EventJournal();
   const streams = new EventStreams(journal, { heartbeatMs: 5, max: 2, maxWaiting: 2000 });
   const quiet = streams.open(undefined, always);

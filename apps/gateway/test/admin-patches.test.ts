@@ -162,7 +162,7 @@ test("no patch and no plan brings a secret to where it can be read", async () =>
   );
 });
 
-test("a patch writes over nothing that somebody saved in the file and that does not run", async () => {
+test("a patch overwrites no unpublished edit of the file", async () => {
   const text = `listeners: ${JSON.stringify(listeners)}
 admin: ${JSON.stringify(ADMIN)}
 routes:
@@ -185,7 +185,7 @@ routes:
 });
 
 for (const method of ["PUT", "PATCH"]) {
-  test(`a whole document by ${method} writes over nothing that somebody saved and that does not run, unless it says overwrite`, async () => {
+  test(`a whole document by ${method} overwrites no unpublished edit of the file unless it says overwrite`, async () => {
     await using gateway = await startGateway({ listeners, admin: ADMIN, routes: [route("one")] }, DEV);
     const ran = await readFile(gateway.configFile, "utf8");
     const next = JSON.stringify({ listeners, admin: ADMIN, routes: [route("two")] });
@@ -212,7 +212,7 @@ for (const method of ["PUT", "PATCH"]) {
   });
 }
 
-test("a patch that says overwrite is a change to what runs, whatever somebody saved in the file", async () => {
+test("a patch that says overwrite changes the running document, whatever the file holds", async () => {
   await using gateway = await startGateway({ listeners, admin: ADMIN, routes: [route("one")] }, DEV);
   await writeFile(gateway.configFile, "typo: 1\n");
   const headers = { "content-type": "application/json-patch+json" };
@@ -223,7 +223,7 @@ test("a patch that says overwrite is a change to what runs, whatever somebody sa
   assert.deepEqual(written["routes"], [route("two")]);
 });
 
-test("a rollback writes over nothing that somebody saved and that does not run, unless it says overwrite", async () => {
+test("a rollback overwrites no unpublished edit of the file unless it says overwrite", async () => {
   await using gateway = await startGateway({ listeners, admin: ADMIN, routes: [route("one")] }, DEV);
   const first = await readFile(gateway.configFile, "utf8");
   await gateway.reload({ listeners, admin: ADMIN, routes: [route("two")] });

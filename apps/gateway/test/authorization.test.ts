@@ -88,7 +88,12 @@ test("rules over a route are asked after it is known who sends the request", asy
     ["the route's rules come before the service's", "/over", [ZOO], [200]],
     ["a denial of the service holds all the same", "/over", [ZOO, "X-Forwarded-For: 192.0.2.66"], [403, "forbidden"]],
     ["an answer of the gateway's own is guarded too", "/fixed", [ZOO], [403, "forbidden"]],
-    ["a forged name is nobody", "/gold", ["X-Consumer-Name: acme", "X_Consumer_Name: acme"], [401, "unauthorized"]],
+    [
+      "a forged name identifies no consumer",
+      "/gold",
+      ["X-Consumer-Name: acme", "X_Consumer_Name: acme"],
+      [401, "unauthorized"],
+    ],
   ];
   for (const [title, path, fields, outcome] of cases) {
     await t.test(title, async () => {
@@ -145,7 +150,7 @@ test("listeners and the gateway have rules of their own, and a consumer's come b
   }
 });
 
-test("dry_run reports what would be refused, and refuses nobody", async () => {
+test("dry_run reports requests that would be refused, and refuses none", async () => {
   await using origin = await startOrigin();
   await using gateway = await startGateway({
     ...serving("api", [origin.port]),
@@ -181,7 +186,7 @@ test("rules about consumers stay shut in a document that knows none", async () =
   assert.deepEqual(await answered(gateway, "/asked", ACME), [401, "unauthorized"]);
 });
 
-test("a block without a rule, a list that lets everybody in and names that nobody has are issues", async (t) => {
+test("a block without a rule, a list that admits all and unknown names are issues", async (t) => {
   const cases: readonly [title: string, block: Block, code: string, path: string][] = [
     ["nothing at all", {}, "required", ""],
     ["dry_run is no rule", { dry_run: true }, "required", ""],

@@ -257,7 +257,7 @@ test("cache: coalescing: when the answer cannot be kept, those who waited ask th
   assert.deepEqual((await Promise.all(responses)).toSorted(), ["200 miss b", "200 miss c", "500 miss no"]);
 });
 
-test("cache: coalescing: wait_ms bounds the wait; without the block nobody waits", async () => {
+test("cache: coalescing: wait_ms bounds the wait; without the block no request waits", async () => {
   for (const coalescing of [{ wait_ms: 20 }, undefined]) {
     await using origin = await held();
     await using gateway = await startGateway(

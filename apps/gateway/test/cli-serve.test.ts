@@ -50,7 +50,7 @@ test("sluice serve runs a document, reads it again on SIGHUP, and drains on SIGT
   assert.equal((await child.exited).code, 0);
 });
 
-test("a log that nobody reads any more keeps neither the gateway nor its workers from ending", async () => {
+test("an unread log keeps neither the gateway nor its workers from ending", async () => {
   await using directory = await temporaryDirectory();
   const file = directory.file("gateway.yaml");
   await writeFile(file, "listeners: [{name: public, address: 127.0.0.1, port: 0}]\nroutes: []\n");

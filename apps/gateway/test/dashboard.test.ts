@@ -87,7 +87,7 @@ const picture = async (page: Page, name: string): Promise<void> => {
 
 describe("the page", { concurrency: 12 }, () => {
   test(
-    "the page shows what runs, follows what happens, and asks nobody but the gateway",
+    "the page shows what runs, follows events, and requests nothing but the gateway",
     { skip: chromiumPeer.skip },
     async () => {
       await running(async (gateway, url) => {

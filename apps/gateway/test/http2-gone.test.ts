@@ -99,7 +99,7 @@ describe("clients that are gone", { concurrency: 12 }, () => {
     ["resets its connection", (client) => client.reset()],
     ["resets its request without an error", (client) => void client.write(frame(FRAME.reset, 0, 1, u32(0)))],
   ] as const satisfies readonly (readonly [string, (client: RawConnection) => void])[]) {
-    test(`HTTP/2: a client that ${how} behind a body that nobody has read yet is not waited for`, async () => {
+    test(`HTTP/2: a client that ${how} after a body that is still unread is not waited for`, async () => {
       await using origin = await startRawServer(async (connection) => {
         await connection.collect(60_000).catch(() => undefined);
       });

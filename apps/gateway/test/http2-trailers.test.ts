@@ -32,7 +32,7 @@ for (const { why, asked, answered } of [
   { why: "the client asks for them", asked: { te: "trailers" }, answered: {} },
   { why: "the upstream announces them", asked: {}, answered: { trailer: "x-sum" } },
   { why: "the answer is gRPC", asked: {}, answered: { "content-type": GRPC } },
-  { why: "nobody said that they come", asked: {}, answered: {} },
+  { why: "they were not announced", asked: {}, answered: {} },
 ]) {
   test(`RFC 9113, 8.1: trailers behind an answer of known length reach a client of HTTP/2 where ${why}`, async () => {
     await using origin = await startTrailing(answered);

@@ -135,7 +135,7 @@ describe("bodies that are not read", { concurrency: 12 }, () => {
     });
   }
 
-  test("HTTP/2: bodies that nobody reads do not keep another one of their connection from its upstream", async () => {
+  test("HTTP/2: unread bodies do not block another body of their connection", async () => {
     await using stuck = await startRawHttp2Origin(() => undefined, settings([4, 0], [3, 1000]));
     await using good = await startOrigin();
     await using gateway = await gatewayFor({ port: stuck.port, more: { protocol: "h2c" } }, good);

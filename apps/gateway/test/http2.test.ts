@@ -100,7 +100,7 @@ test("HTTP/2: fields that should be there once and are not do no harm, in answer
 });
 
 for (const status of [205, 600, 999]) {
-  test(`HTTP/2: the odd status ${status} of an upstream is passed on and harms nobody`, async () => {
+  test(`HTTP/2: the odd status ${status} of an upstream is passed on and does no harm`, async () => {
     await using origin = await startRawServer(`HTTP/1.1 ${status} Odd\r\nContent-Length: 2\r\n\r\nok`);
     await using gateway = await gatewayFor(origin.port);
     await using client = await http2Client(gateway.port());

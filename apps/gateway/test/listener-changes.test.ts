@@ -97,7 +97,7 @@ test("a document whose listener wants a port that another process has is rejecte
   assert.equal((await gateway.reload(next)).outcome, "published");
   assert.deepEqual([gateway.port(), gateway.port("more")], [free, other.port]);
   assert.ok((await isHealthy(gateway)) && (await isHealthy(gateway, "more")));
-  await assert.rejects(rawClient(before), "nobody listens there any more");
+  await assert.rejects(rawClient(before), "nothing listens there any more");
 });
 
 test("a first document whose admin API wants a port that is taken is rejected before it is published", async () => {

@@ -275,7 +275,7 @@ test("reload: a listener that is gone finishes what it has and takes nothing new
     listeners: [publicListener(), publicListener({ name: "third" })],
   });
   await waitUntil(() => gateway.gateway.addresses.some(({ name }) => name === "third"));
-  await assert.rejects(rawClient(port), "nobody listens there any more");
+  await assert.rejects(rawClient(port), "nothing listens there any more");
   response();
   assert.equal((await readResponse(busy)).body.toString(), "late");
   assert.equal((await gateway.send({ path: "/healthz", listener: "third" })).status, 200);

@@ -48,7 +48,7 @@ test("retries: an answer of the list is tried again, the client sees only the la
   await using gateway = await over([origin.port], { attempts: 2 });
   const response = await gateway.send({ path: "/" });
   assert.deepEqual([response.status, response.body.toString(), bodies.length], [200, "answer 3", 3]);
-  assert.equal(origin.connectionCount, 1, "short answers that nobody wants are read, so that the connection stays");
+  assert.equal(origin.connectionCount, 1, "short discarded responses are read, so that the connection stays");
 });
 
 test("retries: when all attempts are used, the last answer goes to the client", async () => {
@@ -178,7 +178,7 @@ test("retries: request_ms bounds the whole chain", async () => {
   assert.ok(silent.connections.length >= 2 && silent.connections.length <= 4);
 });
 
-test("retries: an answer that nobody wants and that never ends delays nothing, and is cut off", async () => {
+test("retries: a discarded response that never ends delays nothing, and is cut off", async () => {
   await using server = await startRawServer(async (connection, index) => {
     await connection.readUntil("\r\n\r\n");
     if (index > 0) {
@@ -198,7 +198,7 @@ test("retries: an answer that nobody wants and that never ends delays nothing, a
   assert.ok((server.connections[0]?.socket.bytesWritten ?? 0) < 16 * 1024 * 1024);
 });
 
-test("retries: an answer that nobody wants and that stands still is cut off as well", async () => {
+test("retries: a discarded response that stalls is cut off as well", async () => {
   await using server = await startRawServer(async (connection, index) => {
     await connection.readUntil("\r\n\r\n");
     await connection.write(
@@ -217,7 +217,7 @@ for (const [method, status] of [
   ["POST", 502],
   ["PATCH", 502],
 ] as const) {
-  test(`a ${method} on a connection that was closed just then gets ${status}, without any retries, and blames nobody`, async () => {
+  test(`a ${method} on a connection that was closed just then gets ${status}, without any retries, and counts no failure`, async () => {
     await using server = await startRawServer(async (connection, index) => {
       for (let responses = 0; !isFinished(connection); responses++) {
         await connection.readUntil("\r\n\r\n").catch(() => connection.end());

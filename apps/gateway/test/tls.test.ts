@@ -373,7 +373,7 @@ test("TLS: a handshake that does not go on is ended after the time of a head", a
   await Promise.all([silent.collect(5000), slow.collect(5000)]);
 });
 
-test("TLS: 200 connections that stop in the middle of their handshake hold up nobody", async () => {
+test("TLS: 200 connections that stop in the middle of their handshake delay no other client", async () => {
   await using rig = await certificates();
   await using gateway = await secureGateway(await rig.issue("a", ["a.test"]));
   const stuck = await Promise.all(Array.from({ length: 200 }, async () => await rawClient(gateway.port())));

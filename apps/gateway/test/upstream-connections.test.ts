@@ -76,7 +76,7 @@ test("max_pending refuses what would wait beyond it, at once", async (context) =
   assert.deepEqual([first.got, second.got, third.got], [{}, {}, { failure: "saturated" }]);
 });
 
-test("nobody waits for ever for a connection that nobody makes: all learn of an endpoint that refuses", async (context) => {
+test("no request waits without end for a connection: all fail when the endpoint refuses", async (context) => {
   const server = await holding();
   await server.close();
   const { acquire, open } = rig(context, server.port, { connection_cap: 1 });
@@ -143,7 +143,7 @@ test("when one idle connection turns out closed, the others are not tried one af
   assert.equal((await gateway.send({ path: "/" })).status, 200);
 });
 
-test("an upstream over TLS is trusted by its own CA only; a CA file that went away trusts nobody", async (context) => {
+test("an upstream over TLS is trusted by its own CA only; a missing CA file trusts no certificate", async (context) => {
   await using origin = await startOrigin({ tls: true, handler: (_request, response) => void response.end("secure") });
   await using directory = await temporaryDirectory();
   const caFile = directory.file("ca.pem");

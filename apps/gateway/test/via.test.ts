@@ -82,7 +82,7 @@ test("loop detection: a route whose upstream is the gateway itself ends with 508
   assert.equal(await countOf(gateway, "5xx"), 2);
 });
 
-test("loop detection: max_passes lets a request through so often, and charges nobody for the last one", async () => {
+test("loop detection: max_passes lets a request through so often, and charges no budget for the last one", async () => {
   await using gateway = await startGateway(to(1));
   await inLoop(gateway, {
     via: { max_passes: 3 },

@@ -161,7 +161,7 @@ const RULES: Readonly<Record<string, (shared: Shared) => Promise<void>>> = {
     assert.deepEqual(kinds.toSorted(), ["breaker_closed", "breaker_opened"], "once for the instance");
   },
 
-  "metrics of the workers add up, whoever is asked": async ({ gateway }) => {
+  "metrics of the workers add up on every worker": async ({ gateway }) => {
     await atOnce(gateway.port, "/counted", 60);
     const sample = 'requests_total{route="counted",listener="public",status_class="2xx"}';
     for (let time = 0; time < 6; time += 1) assert.equal(await metric(gateway, sample), 60);

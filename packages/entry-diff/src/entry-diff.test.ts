@@ -191,7 +191,7 @@ const DIFFERENT: readonly [string, Partial<DiffSide>, "request" | "response"][] 
   ["missing answer", { response: null, responseBody: { kind: "none" }, failureCode: "UPSTREAM_RESET" }, "response"],
   ["field", { response: { status_code: 200, headers_list: [["Etag", "1"]] } }, "response"],
   ["body", { responseBody: body("[2]") }, "response"],
-  ["body that nobody knows", { responseBody: { kind: "unknown", sizeBytes: 3, reason: "was not stored" } }, "response"],
+  ["unknown body", { responseBody: { kind: "unknown", sizeBytes: 3, reason: "was not stored" } }, "response"],
 ];
 for (const [what, more, where] of DIFFERENT) {
   test(`another ${what} is a difference of the ${where} alone`, () => {

@@ -583,7 +583,7 @@ const CASES: readonly (readonly [is: string, text: string, head: ReturnType<type
     "GET / HTTP/1.1\nHost: a \n folded: 1\nno colon\n: 2\nX :3\nY:\n\n",
     { method: "GET", target: "/", version: "1.1", fields: ["Host", "a", "Y", ""] },
   ],
-  ["a version nobody knows", "GET / HTTP/3.0\r\n\r\n", undefined],
+  ["an unknown version", "GET / HTTP/3.0\r\n\r\n", undefined],
   ["the start of a line", "GET /a\t", undefined],
   ["no target", "GET  HTTP/1.1\r\n\r\n", undefined],
   ["nothing", "", undefined],

@@ -41,7 +41,7 @@ test("what the strict reader accepts, Node's parser accepts, with the same reque
       const oracle = readWithOracle("request", [bytes(taken), bytes(last < 0 ? PROBE : "")]);
       assert.deepEqual(oracle.messages.slice(0, compared.length).map(describeOracle), compared.map(describeRequest));
       for (const [index, { head }] of compared.entries()) {
-        if (head.keepAlive) assert.equal(oracle.messages[index]?.keepAlive, true, "nobody closes where we go on");
+        if (head.keepAlive) assert.equal(oracle.messages[index]?.keepAlive, true, "the oracle keeps alive too");
       }
       if (last < 0) {
         assert.equal(oracle.error, undefined);

@@ -113,7 +113,7 @@ test("5: fifty requests at once do not mix", async () => {
 const RESPONSES: readonly (readonly [what: string, said: readonly Buffer[], order: string, code: number])[] = [
   ["a reset before the head (6.4)", [resetOf(1, CANCEL)], "close", CANCEL],
   ["a reset in the middle (6.4)", [heads(1, OK), data(1, "ab"), resetOf(1, CANCEL)], "section data close", CANCEL],
-  ["a code nobody knows (7)", [heads(1, OK), resetOf(1, 0xfefe)], "section close", 0xfefe],
+  ["an unknown code (7)", [heads(1, OK), resetOf(1, 0xfefe)], "section close", 0xfefe],
   [
     "NO_ERROR behind a whole answer while the request goes on (8.1)",
     [heads(1, OK), data(1, "ab", true), resetOf(1, NO_ERROR)],

@@ -23,7 +23,7 @@ const FLOODS: readonly (readonly [what: string, first: readonly Buffer[], again:
   ["WINDOW_UPDATE of the connection", [], widen(0, 1)],
   ["WINDOW_UPDATE of a stream", [heads(1, POST)], widen(1, 1)],
   ["WINDOW_UPDATE of a stream that is over", [heads(1, POST), resetOf(1, CANCEL)], widen(1, 1)],
-  ["frames that nobody knows", [], frame(0xfa, 0xff, 77, "what")],
+  ["unknown frames", [], frame(0xfa, 0xff, 77, "what")],
   ["empty DATA", [heads(1, POST)], data(1, "")],
   ["empty DATA of a stream that is over", [heads(1, POST), resetOf(1, CANCEL)], data(1, "")],
   ["ends of a stream that is over", [heads(1, POST), resetOf(1, CANCEL)], data(1, "", true)],

@@ -46,7 +46,7 @@ test("nothing is told while a stream is held; behind it comes all of it in order
   const recorder = await tested.stream();
   assert.deepEqual(recorder.order, ["section"]);
   assert.equal(recorder.stream.hasReceivedEnd, true);
-  assert.equal(widenedBy(peer, 1), 0, "a window is not widened for what nobody took");
+  assert.equal(widenedBy(peer, 1), 0, "a window does not grow for unread bytes");
   recorder.stream.release();
   assert.deepEqual(recorder.order, ["section", "data", "trailers", "end"]);
   assert.ok(recorder.body.equals(whole));
@@ -389,7 +389,7 @@ test("a held response that is complete outlives its connection until it was told
   assert.deepEqual(tested.broken, []);
 });
 
-test("a held request that is complete is dropped with its connection: nobody waits for its response", async () => {
+test("a held request that is complete is dropped with its connection", async () => {
   const { tested, peer } = await servedRaw();
   await using _tested = tested;
   tested.onStream = ({ stream }) => stream.hold();

@@ -108,7 +108,7 @@ test("5 MB go each way at once, through readers that are slow", async (t) => {
   assert.ok(Buffer.concat(atClient).equals(down));
 });
 
-test("5.2: a writer is stopped when nobody reads, and goes on when somebody does", async (t) => {
+test("5.2: a writer stops while the peer does not read, and continues when it does", async (t) => {
   const { client, clientStream, server } = await ends(t);
   const bytes = 2_000_000;
   let written = 0;
@@ -122,7 +122,7 @@ test("5.2: a writer is stopped when nobody reads, and goes on when somebody does
   assert.equal((await all(server)).length, bytes);
 });
 
-test("nothing is told before somebody reads, and then nothing is missing", async (t) => {
+test("nothing is delivered before reading starts, and then nothing is missing", async (t) => {
   const { client, server, serverStream } = await ends(t);
   client.end(pattern(300_000));
   while (!serverStream.isHeld) await new Promise((resolve) => setImmediate(resolve));

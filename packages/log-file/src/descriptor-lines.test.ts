@@ -117,7 +117,7 @@ describe("a descriptor that is in trouble", () => {
   });
 });
 
-test("what a reader that is gone would have got is forgotten, and nobody is told", () => {
+test("lines of a reader that is gone are discarded silently", () => {
   for (const code of ["EPIPE", "EIO"]) {
     const fake = new FakeDescriptor();
     fake.outcomes.push(code);
@@ -148,7 +148,7 @@ test("at the end of the process what a write is under way with is not written tw
 });
 
 test(
-  "a device that is always full is trouble, and holds up nobody",
+  "a device that is always full is reported, and delays nothing",
   { skip: process.platform !== "linux" },
   async () => {
     const descriptor = openSync("/dev/full", "w");

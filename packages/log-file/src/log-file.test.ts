@@ -474,7 +474,7 @@ test("a full disk is said once, costs only what has no room, and the rest comes 
   }
 });
 
-test("closing writes what waits, and what comes later is nobody's", async () => {
+test("closing writes queued lines, and later ones are discarded", async () => {
   const { file, text } = await open();
   for (let at = 0; at < 3000; at += 1) file.write(`${at}\n`);
   await file.close();

@@ -88,7 +88,7 @@ test("TLS looks at a write at once: its memory serves the next one, but not that
   assert.equal(secure.received, a + c);
 });
 
-test("what was put together for TLS and came behind the write of somebody else keeps its memory", () => {
+test("bytes joined for TLS and queued after another write keep their memory", () => {
   const secure = new Receiver();
   secure.encrypted = true;
   secure.isLate = true;

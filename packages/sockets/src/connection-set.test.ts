@@ -9,7 +9,7 @@ const people = (count: number): SetMember[] => Array.from({ length: count }, () 
 function membersOf(connectionSet: ConnectionSet<SetMember>): Set<SetMember> {
   const visited: SetMember[] = [];
   connectionSet.forEach((member) => visited.push(member));
-  assert.equal(new Set(visited).size, visited.length, "nobody is visited twice while nothing changes");
+  assert.equal(new Set(visited).size, visited.length, "no member is visited twice while the set is unchanged");
   return new Set(visited);
 }
 

@@ -57,7 +57,7 @@ function talk(
 
 for (const [name, credentials, server] of [
   ["without authentication", undefined, undefined],
-  ["with credentials nobody asks for", user("u", "p"), undefined],
+  ["with unrequested credentials", user("u", "p"), undefined],
   ["with the right credentials", user("u", "p\0\xff"), accepts("u", "p\0\xff")],
   ["with an empty password", user("u", ""), accepts("u", "")],
 ] as const) {

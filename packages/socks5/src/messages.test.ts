@@ -63,7 +63,7 @@ const cases: readonly [name: string, read: Read, bytes: string, expected: unknow
     "05 01 00 03 03 61 00 62 00 01",
     { command: 1, host: { kind: "name", name: "a\0b" }, port: 1 },
   ],
-  ["a command nobody knows", readRequest, "05 09 00 01 01020304 0001", undefined],
+  ["an unknown command", readRequest, "05 09 00 01 01020304 0001", undefined],
   ["a request of version 4", readRequest, "04 01 00 50 7f000001", "version"],
   ["a request with a reserved byte that is not zero", readRequest, "05 01 01 01", "reserved"],
   ["a request for an unknown kind of address", readRequest, "05 01 00 02", "address-type"],

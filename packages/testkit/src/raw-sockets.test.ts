@@ -83,7 +83,7 @@ test("a raw server can speak TLS, on IPv6 as well", async () => {
   await assert.rejects(rawClient(server.port, { host: "::1", tls: { servername: "localhost" } }), /self.signed/i);
 });
 
-test("closing a server cuts connections that nobody reads", async () => {
+test("closing a server cuts unread connections", async () => {
   const server = await startRawServer(async (connection) => await connection.closed.then(() => undefined));
   await using idle = await rawClient(server.port);
   await waitUntil(() => server.connections.length === 1);

@@ -90,7 +90,7 @@ export class RawConnection {
     socket.on("data", onData).on("end", onEnd).on("error", onError).on("close", onClose);
     this.#detach = () => {
       socket.off("data", onData).off("end", onEnd).off("error", onError).off("close", onClose);
-      // Whoever waits for `closed` still learns of it.
+      // The promise `closed` still resolves, without an error.
       socket.once("close", () => resolve(undefined));
     };
   }

@@ -79,7 +79,7 @@ const cases: readonly (readonly [string, string, ...string[]])[] = [
     'unknown_reference /global_policies/0 1:19 There is no policy "gold"',
   ],
   [
-    "a group that nobody is in",
+    "a group without members",
     "gateway: {authorization: {allowed_groups: [staff]}}\nconsumers: [{name: a, groups: [stuff], credentials: [{type: api_key, key: k}]}]",
     'unknown_reference /gateway/authorization/allowed_groups/0 1:44 No consumer is in the group "staff". Did you mean "stuff"?',
   ],

@@ -155,7 +155,7 @@ void test("a text is found when its turn comes: what was published meanwhile is 
     generations.submit(inFile),
   ]);
   assert.ok(changed.status === "fulfilled" && changed.value.outcome === "published");
-  assert.ok(refused.status === "rejected", "whoever asked learns it, those behind go on");
+  assert.ok(refused.status === "rejected", "the submitter receives the rejection, later candidates continue");
   assert.ok(reloaded.status === "fulfilled" && reloaded.value.outcome === "unchanged");
 });
 
@@ -355,7 +355,7 @@ void test("warnings of a publication are one log line with the first of many", a
   );
   const many = Array.from({ length: 600 }, (_, at) => `{name: p${at}}`).join(", ");
   await generations.submit({ text: `${good}\npolicies: [${many}]`, source: "reload" }, { dryRun: true });
-  assert.deepEqual(logged(), [], "a dry run tells nobody");
+  assert.deepEqual(logged(), [], "a dry run notifies no subscriber");
   await generations.submit({ text: `${good}\npolicies: [${many}]`, source: "admin" });
   const [long] = logged();
   assert.partialDeepStrictEqual(long, { warning_count: 600, generation: 3 });

@@ -129,7 +129,7 @@ for (const listener of ["public", "secure"] as const) {
   const body = (number: number, pieces: number): Buffer[] =>
     Array.from({ length: pieces }, () => frame(FRAME.data, 0, number, Buffer.alloc(16_384)));
   const FLOW_CONTROL_ERROR = 3;
-  test(`RFC 9113, 6.9.1: more of a body that nobody reads than its window: FLOW_CONTROL_ERROR (${listener})`, async () => {
+  test(`RFC 9113, 6.9.1: more of an unread body than its window: FLOW_CONTROL_ERROR (${listener})`, async () => {
     await using first = await connectTo(listener);
     // Takes the only connection to its upstream, so that the body behind it waits unread.
     await first.write(held(1));

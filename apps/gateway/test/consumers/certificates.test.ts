@@ -62,7 +62,7 @@ test("authentication of a request by the certificate of its connection", async (
   ][] = [
     ["a fingerprint is its consumer's", acme, "/closed", [], 200, "acme"],
     ["a subject is its consumer's", zoo, "/closed", [], 200, "zoo"],
-    ["one that the authority knows and nobody here has is refused", nobody, "/open", [], 401],
+    ["one of the authority without a consumer is refused", nobody, "/open", [], 401],
     ["no certificate is anonymous", undefined, "/open", [], 200],
     ["which a route may refuse", undefined, "/closed", [], 401],
     ["a key comes first", acme, "/closed", ["X-API-Key: good"], 200, "keyed"],

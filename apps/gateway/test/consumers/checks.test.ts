@@ -128,7 +128,7 @@ test("what is wrong with credentials", async (t) => {
       ["error unknown_reference /consumers/0/credentials/0/issuer"],
     ],
     [
-      "an issuer whose tokens all are somebody's",
+      "an issuer whose tokens all belong to a consumer",
       [having("a", jwt("https://idp.test"))],
       [{ ...IDP, consumer: "a" }],
       ["error unknown_reference /consumers/0/credentials/0/issuer"],

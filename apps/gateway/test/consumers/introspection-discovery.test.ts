@@ -44,7 +44,7 @@ const USELESS: readonly (readonly [what: string, make: (right: object, issuer: s
     ["with an endpoint that is no URL", (right) => ({ ...right, introspection_endpoint: "ftp://x/" })],
   ];
 for (const [what, make] of USELESS) {
-  test(`discovery: metadata that are ${what} let nobody in, and are looked at again a second later`, async () => {
+  test(`discovery: metadata that are ${what} admit no request, and are fetched again a second later`, async () => {
     await using r = await discovering();
     const issuer = plain(r.endpoint.port);
     const right = r.endpoint.metadata as object;

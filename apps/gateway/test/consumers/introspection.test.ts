@@ -94,7 +94,7 @@ for (const [what, scope, status] of SCOPED) {
   });
 }
 
-test("introspection: fail_open lets requests whose token nobody can be asked about pass as nobody's, without it", async () => {
+test("introspection: fail_open lets requests with unverifiable tokens pass anonymously, without the token", async () => {
   await using r = await rig({ fail_open: true });
   r.endpoint.responses.set("t", 503);
   assert.equal(await r.ask("t", "/open"), 200);
@@ -103,7 +103,7 @@ test("introspection: fail_open lets requests whose token nobody can be asked abo
   assert.equal(await r.ask("t", "/closed"), 401);
   assert.equal(await r.ask("t", "/scoped"), 401);
   assert.equal(r.gateway.log.filter(({ code }) => code === "authentication_unavailable").length, 1);
-  // Somebody says that it is not good: that is an answer.
+  // The issuer rejects the token: that is a reply.
   r.endpoint.responses.delete("t");
   assert.equal(await r.ask("t", "/open"), 401);
 });
@@ -128,7 +128,7 @@ const BROKEN: readonly (readonly [what: string, response: number | string])[] = 
   ["too much", `{"active":true,"x":"${"y".repeat(70_000)}"}`],
 ];
 for (const [what, response] of BROKEN) {
-  test(`introspection: ${what} lets nobody in: 500 authentication_unavailable, and the next request asks again`, async () => {
+  test(`introspection: ${what} admits no request: 500 authentication_unavailable, and the next request tries again`, async () => {
     await using r = await rig();
     r.endpoint.responses.set("t", response);
     assert.equal(await r.ask("t"), 500);
@@ -141,7 +141,7 @@ for (const [what, response] of BROKEN) {
   });
 }
 
-test("introspection: an endpoint that is not there lets nobody in", async () => {
+test("introspection: an unreachable endpoint admits no request", async () => {
   await using r = await rig({ introspection_endpoint: "http://127.0.0.1:9/introspect" });
   assert.equal(await r.ask("t"), 500);
   assert.equal(await r.ask("t", "/open"), 500);

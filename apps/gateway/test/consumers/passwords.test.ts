@@ -51,7 +51,7 @@ test("authentication of a request by user name and password", async (t) => {
       ["an empty password is refused", "/open", [basic("ann", "")], 401],
       ["an unknown user is refused", "/open", [basic("bob", "ann-password")], 401],
       ["an unknown user without a password is refused", "/open", [basic("bob", "")], 401],
-      ["nobody without a password is refused", "/open", [basic("", "")], 401],
+      ["an empty user without a password is refused", "/open", [basic("", "")], 401],
       ["another's password is refused", "/open", [basic("ann", "schlüssel:2")], 401],
       ["no colon, no credential", "/open", [`Authorization: Basic ${base64("ann")}`], 401],
       ["what is not base64 is refused", "/open", ["Authorization: Basic ann:ann-password"], 401],
@@ -64,7 +64,7 @@ test("authentication of a request by user name and password", async (t) => {
         401,
       ],
       ["another scheme is the upstream's business", "/open", ["Authorization: Bearer token"], 200],
-      ["and makes nobody a consumer", "/closed", ["Authorization: Bearer token"], 401],
+      ["and identifies no consumer", "/closed", ["Authorization: Bearer token"], 401],
       ["an API key comes first", "/closed", ["X-API-Key: good-key", basic("ann", "wrong")], 200, "keyed"],
       ["also when it is bad", "/open", ["X-API-Key: bad-key", basic("ann", "ann-password")], 401],
     ];

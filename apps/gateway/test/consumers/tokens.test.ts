@@ -312,7 +312,7 @@ test("a token that was good is believed no longer than keys are, though it comes
   assert.equal((await sent(gateway, same)).status, 401);
 });
 
-test("when keys cannot be had nobody is let in, and nobody is told that the token is bad", async (t) => {
+test("without keys no request is admitted, and no token is called invalid", async (t) => {
   const key = await issuerKey("k");
   await using origin = await startOrigin();
   const failures: readonly [title: string, response: NonNullable<KeyServerState["response"]>][] = [
@@ -358,7 +358,7 @@ test("when keys cannot be had nobody is let in, and nobody is told that the toke
       assertNotLogged(gateway, [text, key.jwk.x ?? "no key"]);
     });
   }
-  await t.test("nobody listens", async () => {
+  await t.test("nothing listens", async () => {
     const server = await startKeyServer([]);
     await server.close();
     await using gateway = await startGateway(documentOf(origin.port, [provider(server)]), { clock: new MovedClock() });

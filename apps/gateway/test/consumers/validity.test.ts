@@ -83,7 +83,7 @@ for (const [kind, fields] of PRESENTED) {
       { hours: 2 - 1 / HOUR_MS, old: 200, new: 200 },
       { hours: 2, old: 401, new: 200 },
       { hours: 9, old: 401, new: 200 },
-      // Whoever sets the clock back gets what was good then.
+      // A clock that is set back makes earlier secrets valid again.
       { hours: 0, old: 200, new: 401 },
     ];
     for (const [round, moment] of moments.entries()) {
@@ -98,7 +98,7 @@ for (const [kind, fields] of PRESENTED) {
   });
 }
 
-test("rotation: a secret that is not good is refused also where nobody is asked who they are", async () => {
+test("rotation: an invalid secret is refused also on public routes", async () => {
   await using origin = await startOrigin();
   const { clock, set } = clockAt();
   const consumers = [{ name: "acme", credentials: CREDENTIALS }];

@@ -325,7 +325,7 @@ test("U6: a WebSocket that its upstream refuses is answered, and its connection 
 
 for (const [what, response] of [
   [
-    "switches although nobody asked",
+    "switches protocols unasked",
     "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nGARBAGE",
   ],
   ["switches without saying to what", "HTTP/1.1 101 Switching Protocols\r\n\r\n"],

@@ -81,7 +81,7 @@ test("U8: a disk that hangs holds up those whose budgets it keeps, nobody else, 
   assert.ok(origin.requests.length > 0);
 });
 
-test("U8: keys that nobody has cost nobody's budget, however many come", async () => {
+test("U8: unknown keys cost no budget, however many are sent", async () => {
   await using origin = await startOrigin();
   await using directory = await temporaryDirectory();
   await using gateway = await startGateway(

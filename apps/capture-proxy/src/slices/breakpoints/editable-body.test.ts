@@ -89,7 +89,7 @@ test("a text that its charset cannot say becomes UTF-8, and the type says so", (
   }
 });
 
-test("a byte order mark that the type contradicts stays, unless somebody named another charset meanwhile", async () => {
+test("a byte order mark that the type contradicts stays, unless the editor named another charset", async () => {
   const declared: RawFields = ["Content-Type", "text/css; charset=big5"];
   const { text } = await editableBody(Buffer.of(0xfe, 0xff, 0x00, 0x61), declared, LIMIT);
   assert.equal(text?.value, "a");

@@ -210,7 +210,7 @@ test("a directory that is moved away or removed is noticed", async () => {
   });
 });
 
-test("what somebody wrote into the list of ports does no harm", async () => {
+test("foreign entries in the list of ports do no harm", async () => {
   for (const text of ["", "[]", "{", '{"localhost":"x"}', '{"__proto__":1}', '"x"']) {
     await inTree((_tree, dir) => {
       writeFileSync(join(dir, ".weir-ports.json"), text);

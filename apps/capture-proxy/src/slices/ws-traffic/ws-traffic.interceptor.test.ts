@@ -43,7 +43,7 @@ test("messages of an unrecorded connection are not tapped, unless there are rule
   const handler = ruled.interceptor.onMessages(hidden, CONTROL);
   assert.equal(handler?.gates("send"), true);
   assert.deepEqual(handler?.decide({ direction: "send", opcode: 1, payload: Buffer.from("x") }), { kind: "drop" });
-  assert.equal(ruled.interceptor.control(hidden.id), undefined, "nobody can reach what nobody sees");
+  assert.equal(ruled.interceptor.control(hidden.id), undefined, "hidden connections cannot be controlled");
 });
 
 test("an open connection can be controlled until it closes", () => {

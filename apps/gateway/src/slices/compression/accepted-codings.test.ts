@@ -30,7 +30,7 @@ for (const [accepted, expected] of [
   });
 }
 
-test("what hostile clients make of the field is not remembered for ever", () => {
+test("field values of hostile clients are not cached without a limit", () => {
   const choice = new CodingChoice(["gzip"]);
   for (let index = 0; index < 10_000; index += 1) choice.of(`gzip, x${index}`);
   assert.equal(choice.of("gzip;q=0"), undefined);

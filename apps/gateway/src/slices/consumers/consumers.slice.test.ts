@@ -115,8 +115,8 @@ test("a certificate identifies the consumer if no field does", () => {
       true,
       [undefined, "certified"],
     ],
-    ["a certificate that is nobody's", [], stranger, false, ["unauthorized", undefined]],
-    ["a key, and a certificate that is nobody's", ["X-API-Key", "good"], stranger, true, [undefined, "keyed"]],
+    ["a certificate of no consumer", [], stranger, false, ["unauthorized", undefined]],
+    ["a key, and a certificate of no consumer", ["X-API-Key", "good"], stranger, true, [undefined, "keyed"]],
     ["neither, where none is asked for", [], undefined, false, [undefined, undefined]],
     ["neither, where one is", [], undefined, true, ["unauthorized", undefined]],
   ];
@@ -161,7 +161,7 @@ test("whatever a client sends as credentials, the gate neither throws nor lets i
       { type: "jwt", issuer: "https://issuer.test" },
     ],
   };
-  // Nobody listens there, so keys cannot be had.
+  // Nothing listens there, so keys cannot be fetched.
   const provider = { name: "idp", jwks_url: "http://127.0.0.1:1/keys", issuer: "https://issuer.test" };
   const document: ConfigDocument = { ...documentOf(everything, CERTIFIED), gateway: { jwt_providers: [provider] } };
   const gate = gateOf(document, true);

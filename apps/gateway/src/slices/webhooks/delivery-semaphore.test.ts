@@ -74,7 +74,10 @@ test("whatever is acquired and released, no limit is exceeded and every queued d
           await new Promise((resolve) => setImmediate(resolve));
           assert.equal(semaphore.taken, impatient + context);
           assert.ok(context <= 2 && impatient + context <= 4);
-          assert.ok(waiting === 0 || context === 2 || impatient + context === 4, "nobody waits beside a free place");
+          assert.ok(
+            waiting === 0 || context === 2 || impatient + context === 4,
+            "no delivery is queued while a slot is free",
+          );
         }
       },
     ),
