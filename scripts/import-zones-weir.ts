@@ -150,9 +150,10 @@ export const proxyZones: readonly Zone[] = [
     name: "proxy/cli-serve",
     files: ["apps/capture-proxy/src/cli/serve.ts"],
     node: "all",
-    npm: ["commander", LOGGER],
+    npm: ["commander"],
     ours: [
       "proxy/cli",
+      "proxy/cli-invocation",
       "proxy/composition",
       "proxy/settings",
       "proxy/logging",
@@ -164,12 +165,23 @@ export const proxyZones: readonly Zone[] = [
     instead: "serve starts the composition root and receives everything else from it",
   },
   {
+    // The only file of the commands that names the logger's type.
+    name: "proxy/cli-invocation",
+    files: ["apps/capture-proxy/src/cli/invocation.ts"],
+    node: ["worker_threads"],
+    npm: [LOGGER],
+    ours: [],
+    typesOf: ["proxy/cli", "proxy/logging"],
+    instead: "Inputs and exit codes of commands; receive anything else as a part",
+  },
+  {
     name: "proxy/cli",
     files: ["apps/capture-proxy/src/cli/**"],
     node: "all",
-    npm: ["commander", "uqr", LOGGER],
+    npm: ["commander", "uqr"],
     ours: [
       "proxy/cli-serve",
+      "proxy/cli-invocation",
       "proxy/settings",
       "proxy/logging",
       "process-signals",
