@@ -22,6 +22,11 @@ const LIVE_PATHS = new Set(["/ws", "/api/ws"]);
 export const MAX_TARGET_BYTES = 458_752;
 /** Maximum total size of all names and values of a request. */
 const MAX_FIELDS_BYTES = 65_536;
+/**
+ * Clients keep connections in a pool. After Node's default of five seconds, a client that was busy in between sends its
+ * next request on a connection that is being closed.
+ */
+const KEEP_ALIVE_MS = 72_000;
 
 /**
  * The HTTP server with the gate in front of every route, error path and upgrade, and the security fields on every
@@ -33,6 +38,7 @@ export function createGatedServer({ gate, handler, events, identify }: GatedServ
       maxHeaderSize: MAX_TARGET_BYTES + MAX_FIELDS_BYTES,
       // Offers of other protocols, such as h2c, are ignored (RFC 9110, 7.8).
       shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === "websocket",
+      keepAliveTimeout: KEEP_ALIVE_MS,
       // Node's own refusal has neither body nor fields; the gate refuses a request without Host anyway.
       requireHostHeader: false,
     },
