@@ -19,6 +19,9 @@ export interface Zone {
   readonly instead: string;
 }
 
+/** Work in other threads. */
+export const THREADS = ["worker-host", "sandbox"];
+
 /** Node's modules that open connections. */
 export const NETWORK = ["net", "tls", "http", "https", "http2", "dgram", "dns", "quic"];
 /** Node's modules with other effects outside the process. */

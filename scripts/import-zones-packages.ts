@@ -1,4 +1,4 @@
-import { CONTRACT, FORMATS, GATEWAY_CONTRACT, NETWORK, SYSTEM, type Zone } from "./import-zone.ts";
+import { CONTRACT, FORMATS, GATEWAY_CONTRACT, NETWORK, SYSTEM, THREADS, type Zone } from "./import-zone.ts";
 
 /** Tests, benchmarks and scripts. */
 export const testZones: readonly Zone[] = [
@@ -23,7 +23,7 @@ export const testZones: readonly Zone[] = [
     files: ["apps/capture-proxy/**/*.test.ts", "apps/capture-proxy/test/**"],
     node: "all",
     npm: "all",
-    ours: ["proxy/*", ...CONTRACT, "contract-kit/*", FORMATS, "sockets", "http2", "testkit"],
+    ours: ["proxy/*", ...CONTRACT, "contract-kit/*", FORMATS, ...THREADS, "sockets", "http2", "testkit"],
     instead: "A test imports its own workspace, packages and the testkit",
   },
   {
@@ -39,7 +39,7 @@ export const testZones: readonly Zone[] = [
     files: ["packages/*/**/*.test.ts", "packages/*/test/**"],
     node: "all",
     npm: "all",
-    ours: [...CONTRACT, "gateway-contract", "contract-kit/*", FORMATS, "sockets", "http2", "testkit"],
+    ours: [...CONTRACT, "gateway-contract", "contract-kit/*", FORMATS, ...THREADS, "sockets", "http2", "testkit"],
     instead: "A package's test imports packages, never an app",
   },
   {
@@ -67,6 +67,7 @@ export const testZones: readonly Zone[] = [
       ...CONTRACT,
       "contract-kit/*",
       FORMATS,
+      ...THREADS,
       "sockets",
       "http2",
       "testkit",
@@ -153,6 +154,22 @@ export const packageZones: readonly Zone[] = [
     npm: [],
     ours: [],
     instead: "Signal names and states only; the services act on signals",
+  },
+  {
+    name: "worker-host",
+    files: ["packages/worker-host/**"],
+    node: ["worker_threads"],
+    npm: [],
+    ours: [],
+    instead: "Requests and replies between threads only; the work is the thread module's",
+  },
+  {
+    name: "sandbox",
+    files: ["packages/sandbox/**"],
+    node: ["worker_threads", "crypto", "fs", "buffer", "url"],
+    npm: ["quickjs-wasi"],
+    ours: ["worker-host"],
+    instead: "The sandbox runs guests and offers them only what its caller passes in",
   },
   {
     name: "sockets",

@@ -1,4 +1,14 @@
-import { CONTRACT, findTheNoun, FORMATS, LOGGER, NETWORK, SYSTEM, takeAsParameter, type Zone } from "./import-zone.ts";
+import {
+  CONTRACT,
+  findTheNoun,
+  FORMATS,
+  LOGGER,
+  NETWORK,
+  SYSTEM,
+  takeAsParameter,
+  THREADS,
+  type Zone,
+} from "./import-zone.ts";
 
 export const proxyZones: readonly Zone[] = [
   {
@@ -78,7 +88,7 @@ export const proxyZones: readonly Zone[] = [
     node: { allBut: [...NETWORK, "child_process", "cluster"] },
     npm: [LOGGER],
     // The store holds the engine's types, which have no I/O.
-    ours: ["proxy/exchange", FORMATS],
+    ours: ["proxy/exchange", FORMATS, "worker-host"],
     typesOf: [...CONTRACT, "proxy/settings"],
     instead: `The store opens, migrates, batches and commits. ${takeAsParameter}`,
   },
@@ -113,7 +123,7 @@ export const proxyZones: readonly Zone[] = [
   {
     name: "proxy/rules",
     files: ["apps/capture-proxy/src/rules/**"],
-    node: [],
+    node: ["buffer"],
     npm: [],
     ours: ["proxy/exchange", FORMATS],
     typesOf: ["proxy/storage", ...CONTRACT],
@@ -126,7 +136,7 @@ export const proxyZones: readonly Zone[] = [
     doors: ["apps/capture-proxy/src/slices/*/*.slice.ts"],
     node: { allBut: [...NETWORK, "child_process", "cluster", "sqlite", "inspector", "repl"] },
     npm: ["typebox", "ajv", "yaml", "@prometheus-io/client", "uqr", LOGGER],
-    ours: ["proxy/api-error", "proxy/exchange", "proxy/portable", "proxy/rules", ...CONTRACT, FORMATS],
+    ours: ["proxy/api-error", "proxy/exchange", "proxy/portable", "proxy/rules", ...CONTRACT, FORMATS, ...THREADS],
     typesOf: ["proxy/storage", "proxy/settings", "proxy/logging", "proxy/slice-shape"],
     instead: findTheNoun,
   },

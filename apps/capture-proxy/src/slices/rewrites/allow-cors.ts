@@ -1,8 +1,8 @@
 import type { RewriteAction } from "@headworks/capture-contract";
 import { fieldValue, fieldValues } from "@headworks/http1";
 import type { RawFields } from "@headworks/http1";
-import { withField, withoutField } from "./header-edit.ts";
-import type { Apply, MessageEdit } from "./message-edit.ts";
+import { withField, withoutField } from "#rules/header-edit.ts";
+import type { Apply, MessageEdit } from "#rules/message-edit.ts";
 
 /** Default preflight cache time: short, since rules change. */
 const DEFAULT_MAX_AGE_S = 5;

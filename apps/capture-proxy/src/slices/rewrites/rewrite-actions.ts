@@ -5,13 +5,13 @@ import { fieldValue } from "@headworks/http1";
 import { exchangeUrl, type RequestMessage } from "#exchange/exchange.ts";
 import type { SyntheticResponse } from "#exchange/phases.ts";
 import { allowCors } from "./allow-cors.ts";
-import { valueProblem, withField, withoutField, withRewrittenField } from "./header-edit.ts";
+import { valueProblem, withField, withoutField, withRewrittenField } from "#rules/header-edit.ts";
 import type { MappedFiles } from "./mapped-files.ts";
-import type { Apply, MessageEdit } from "./message-edit.ts";
-import { hasPlainAscii } from "./text-body.ts";
+import type { Apply, MessageEdit } from "#rules/message-edit.ts";
+import { hasPlainAscii } from "#rules/text-body.ts";
 import { compilePatternEdit, compileTextEdit, editWord, type TextAction, wordEditOf } from "./text-edits.ts";
 import type { TextThread } from "./text-thread.ts";
-import { changesUrl, mappedTarget, moveRequest, type UrlTarget, parseUrlTarget, splitQuery } from "./url-edit.ts";
+import { changesUrl, mappedTarget, moveRequest, type UrlTarget, parseUrlTarget, splitQuery } from "#rules/url-edit.ts";
 
 const formDecoded = (text: string): string => percentDecoded(text.replaceAll("+", " "));
 

@@ -2,7 +2,7 @@ import { NOT_READ, type BodyText, type ConditionSet, type MatchSubject } from "@
 import type { Exchange } from "#exchange/exchange.ts";
 import { CONTINUE, type Interceptor, type Verdict } from "#exchange/phases.ts";
 import { type BodyTexts, ExchangeSubject } from "#rules/exchange-subject.ts";
-import { type BodyLimits, type EditedExchange, MessageEdit, type Phase } from "./message-edit.ts";
+import { type BodyLimits, type EditedExchange, MessageEdit, type Phase } from "#rules/message-edit.ts";
 import type { CompiledRule, RewriteRules } from "./rewrites.compile.ts";
 
 interface Memory {
@@ -68,7 +68,7 @@ export function createRewriteRun({ limits, onHit }: RewriteRunParts): RewriteRun
     const found = candidatesOf(rules, subjectsOf(exchange, phase));
     if (found.length === 0 && !keepsBody) return CONTINUE;
     const memory = memories.get(exchange);
-    const edit = new MessageEdit(exchange, phase, limits(), memory?.respondedBy);
+    const edit = new MessageEdit("rewrite", exchange, phase, limits(), memory?.respondedBy);
     const pass = new Pass(edit, rules, found, memory, (rule) => matched(exchange, rule.id));
     const settled = pass.run();
     const end = (): Verdict | Promise<Verdict> => {

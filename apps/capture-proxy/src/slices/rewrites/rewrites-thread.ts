@@ -1,6 +1,6 @@
 import { readJson } from "@headworks/json";
 import { parentPort } from "node:worker_threads";
-import { readTextBody, writeTextBody } from "./text-body.ts";
+import { readTextBody, writeTextBody } from "#rules/text-body.ts";
 import { compileTextEdit } from "./text-edits.ts";
 import type { EditedText, TextAction } from "./text-edits.ts";
 import type { EditedBytes, TextJob, TextReply } from "./text-thread.ts";

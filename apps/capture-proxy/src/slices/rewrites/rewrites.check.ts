@@ -1,10 +1,10 @@
 import type { NewRewriteRule, RewriteAction, RewriteRuleUpdate } from "@headworks/capture-contract";
 import { checkPattern, compilePattern, readReplacement } from "@headworks/linear-pattern";
 import { fieldProblem } from "#rules/field-problem.ts";
-import { valueProblem } from "./header-edit.ts";
+import { valueProblem } from "#rules/header-edit.ts";
 import type { MappedFiles } from "./mapped-files.ts";
 import { readFlags } from "./text-edits.ts";
-import { parseUrlTarget } from "./url-edit.ts";
+import { parseUrlTarget } from "#rules/url-edit.ts";
 
 /** `path` is a JSON pointer into the rule. */
 export interface RuleIssue {

@@ -7,7 +7,7 @@ import {
 import type { MappedFiles } from "./mapped-files.ts";
 import type { StoredRewrite } from "./rewrite-rule.ts";
 import { compileAction } from "./rewrite-actions.ts";
-import type { Apply } from "./message-edit.ts";
+import type { Apply } from "#rules/message-edit.ts";
 import type { TextThread } from "./text-thread.ts";
 
 export interface CompiledRule {

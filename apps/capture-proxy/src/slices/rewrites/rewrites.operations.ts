@@ -15,7 +15,7 @@ import type { Clock } from "#slice.ts";
 import type { CaptureStore } from "#storage/capture-store.ts";
 import { dryRun } from "./dry-run.ts";
 import type { MappedFiles } from "./mapped-files.ts";
-import type { BodyLimits } from "./message-edit.ts";
+import type { BodyLimits } from "#rules/message-edit.ts";
 import { newRewrite, showRewrite, type StoredRewrite, updatedRewrite } from "./rewrite-rule.ts";
 import { actionIssues } from "./rewrites.check.ts";
 import { compileOnce } from "./rewrites.compile.ts";

@@ -13,7 +13,7 @@ import { createHitCounter, RuleTable } from "#rules/rule-table.ts";
 import type { Slice, SliceHost } from "#slice.ts";
 import type { Database } from "#storage/database.ts";
 import { createMappedFiles } from "./mapped-files.ts";
-import type { BodyLimits } from "./message-edit.ts";
+import type { BodyLimits } from "#rules/message-edit.ts";
 import { type Direction, readRewrite, showRewrite, type StoredRewrite } from "./rewrite-rule.ts";
 import { createRewriteRun, RewritesInterceptor } from "./rewrite-run.ts";
 import { actionIssues } from "./rewrites.check.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { hasPlainAscii } from "./text-body.ts";
+import { hasPlainAscii } from "#rules/text-body.ts";
 import { compileTextEdit, editWord, wordEditOf } from "./text-edits.ts";
 import type { TextAction } from "./text-edits.ts";
 import { createTextThread } from "./text-thread.ts";

@@ -4,8 +4,8 @@ import fc from "fast-check";
 import { parseQuery } from "@headworks/http-fields";
 import type { RequestMessage, Scheme } from "#exchange/exchange.ts";
 import { withoutQueryParameter, withQueryParameter } from "./rewrite-actions.ts";
-import { changesUrl, mappedTarget, moveRequest, parseUrlTarget } from "./url-edit.ts";
-import type { UrlTarget } from "./url-edit.ts";
+import { changesUrl, mappedTarget, moveRequest, parseUrlTarget } from "#rules/url-edit.ts";
+import type { UrlTarget } from "#rules/url-edit.ts";
 
 const PLACES: readonly (readonly [string, UrlTarget])[] = [
   ["http://A.test/x?y=%2f&z#f", { scheme: "http", host: "a.test", port: 80, path: "/x?y=%2f&z" }],

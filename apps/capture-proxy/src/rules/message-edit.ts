@@ -1,3 +1,4 @@
+import type { RuleKind } from "@headworks/capture-contract";
 import { fieldValue, type RawFields } from "@headworks/http1";
 import type { Content, Exchange, RequestMessage, ResponseMessage } from "#exchange/exchange.ts";
 import type { SyntheticResponse } from "#exchange/phases.ts";
@@ -43,6 +44,7 @@ export class MessageEdit {
   readonly body: EditedBody;
   /** Set by an action that responds itself. */
   ownResponse: SyntheticResponse | undefined;
+  readonly #kind: RuleKind;
   readonly #exchange: EditedExchange;
   readonly #respondedBy: string | undefined;
   readonly #steps: Step[] = [];
@@ -51,7 +53,8 @@ export class MessageEdit {
   /** The last rule that changed the body; its trace also gets changes of the content coding. */
   #bodyStep: Step | undefined;
 
-  constructor(exchange: EditedExchange, phase: Phase, limits: BodyLimits, respondedBy?: string) {
+  constructor(kind: RuleKind, exchange: EditedExchange, phase: Phase, limits: BodyLimits, respondedBy?: string) {
+    this.#kind = kind;
     this.phase = phase;
     this.#exchange = exchange;
     this.#respondedBy = respondedBy;
@@ -176,7 +179,7 @@ export class MessageEdit {
   #report(): void {
     for (const { ruleId, ruleName, words, hasChanged } of this.#steps) {
       const changes = hasChanged ? words : [...words, "matched, changed nothing"];
-      this.#exchange.addTrace({ kind: "rewrite", ruleId, ruleName, phase: this.phase, changes });
+      this.#exchange.addTrace({ kind: this.#kind, ruleId, ruleName, phase: this.phase, changes });
     }
   }
 }
