@@ -6,16 +6,23 @@ export interface ThreadReply<Reply> {
   readonly transfer: readonly Transferable[];
 }
 
-/** A request on its way to a thread. */
+/** A request on its way to a thread. Its id is 0 if the new thread's start depends on it. */
 export interface SentRequest {
   readonly id: number;
   readonly request: unknown;
 }
 
-/** A reply on its way back. */
+/** A reply on its way back. Each thread sends one with id 0 when its module is loaded. */
 export type SentReply =
   | { readonly id: number; readonly value: unknown }
-  | { readonly id: number; readonly error: { readonly name: string; readonly message: string } };
+  | { readonly id: number; readonly error: SentError };
+
+/** Structured cloning would lose the names of errors. */
+export interface SentError {
+  readonly name: string;
+  readonly message: string;
+  readonly stack: string;
+}
 
 /**
  * Serves the requests of a {@link WorkerHost} inside its thread, one after another in the order sent. An error that
@@ -26,37 +33,27 @@ export function serveRequests<Request, Reply>(
 ): void {
   const port = parentPort;
   if (port === null) return;
-  let last: Promise<void> | undefined;
-  const reply = async (id: number, handled: Promise<ThreadReply<Reply>>): Promise<void> => {
+  const serve = async ({ id, request }: SentRequest): Promise<void> => {
     try {
-      const { value, transfer } = await handled;
+      const { value, transfer } = await handle(request as Request);
       port.postMessage({ id, value } satisfies SentReply, transfer);
     } catch (error) {
-      port.postMessage({ id, error: shownError(error) } satisfies SentReply);
+      // Of `handle`, or about a value that cannot be cloned.
+      port.postMessage({ id, error: sentError(error) } satisfies SentReply);
     }
   };
-  const run = ({ id, request }: SentRequest): Promise<void> | undefined => {
-    try {
-      const handled = handle(request as Request);
-      if (handled instanceof Promise) return reply(id, handled);
-      port.postMessage({ id, value: handled.value } satisfies SentReply, handled.transfer);
-    } catch (error) {
-      port.postMessage({ id, error: shownError(error) } satisfies SentReply);
-    }
-    return undefined;
-  };
+  let last = Promise.resolve();
   port.on("message", (message: SentRequest) => {
-    if (last === undefined) last = run(message);
-    else last = last.then(() => run(message));
-    const current = last;
-    void current?.then(() => {
-      if (last === current) last = undefined;
-    });
+    last = last.then(async () => await serve(message));
   });
+  // The request cannot be named in a reply, so the thread fails with it.
+  port.on("messageerror", (error) => {
+    throw error;
+  });
+  port.postMessage({ id: 0, value: undefined } satisfies SentReply);
 }
 
-function shownError(error: unknown): { readonly name: string; readonly message: string } {
-  return error instanceof Error
-    ? { name: error.name, message: error.message }
-    : { name: "Error", message: String(error) };
+function sentError(error: unknown): SentError {
+  if (!(error instanceof Error)) return { name: "Error", message: String(error), stack: "" };
+  return { name: error.name, message: error.message, stack: error.stack ?? "" };
 }
