@@ -124,9 +124,11 @@ test("a request that takes too long ends its thread, and the next one handles th
 test("the time of a request begins after the start of the thread and the replies to earlier requests", async () => {
   const delays: (number | undefined)[] = [];
   await using rig = startRig({
-    after: (delayMs) => {
-      delays.push(delayMs);
-      return () => void delays.push(undefined);
+    clock: {
+      after: (delayMs) => {
+        delays.push(delayMs);
+        return () => void delays.push(undefined);
+      },
     },
   });
   const limits = [700, undefined, 500];
@@ -137,9 +139,11 @@ test("the time of a request begins after the start of the thread and the replies
 test("a reply that arrived in time counts, although this thread was too busy to receive it", async () => {
   let ring = (): void => undefined;
   await using rig = startRig({
-    after: (_delayMs, callback) => {
-      ring = callback;
-      return () => undefined;
+    clock: {
+      after: (_delayMs, callback) => {
+        ring = callback;
+        return () => undefined;
+      },
     },
   });
   await rig.host.request(echo(1));
@@ -147,6 +151,15 @@ test("a reply that arrived in time counts, although this thread was too busy to 
   Atomics.wait(rig.notified, 0, 0);
   ring();
   assert.equal(await reply, "in time");
+});
+
+test("a thread with state is not restarted: all requests fail after its end", async () => {
+  await using rig = startRig({ restarts: false });
+  const requests = [echo(1), { op: "crash" } as const, echo(2)];
+  const outcomes = await Promise.all(requests.map((request) => outcome(rig.host.request(request))));
+  assert.deepEqual(outcomes, [1, ["crash", "A bug"], ["crash", "A bug"]]);
+  assert.deepEqual(await outcome(rig.host.request(echo(3))), ["crash", "A bug"]);
+  assert.equal(rig.starts(), 1);
 });
 
 test("buffers are transferred there and back", async () => {
@@ -207,10 +220,12 @@ test("a module that never finishes to load rejects all requests", async () => {
   const delays: number[] = [];
   await using rig = startRig({
     module,
-    after: (delayMs, callback) => {
-      delays.push(delayMs);
-      setImmediate(callback);
-      return () => undefined;
+    clock: {
+      after: (delayMs, callback) => {
+        delays.push(delayMs);
+        setImmediate(callback);
+        return () => undefined;
+      },
     },
   });
   const outcomes = await Promise.all([1, 2].map((value) => outcome(rig.host.request(echo(value), { timeoutMs: 1 }))));

@@ -22,9 +22,23 @@ export interface WorkerHostOptions<Request> {
    * ignored.
    */
   readonly firstRequests?: () => readonly Request[];
-  /** Timer for `timeoutMs`; returns the function that stops it. Default: the system's. */
-  readonly after?: (delayMs: number, callback: () => void) => () => void;
+  /** False for a thread with state: after its end, all requests fail. */
+  readonly restarts?: boolean;
+  /** Limits times; replaceable in tests. */
+  readonly clock?: TimeoutClock;
 }
+
+interface TimeoutClock {
+  /** Returns the function that stops it. */
+  after(delayMs: number, callback: () => void): () => void;
+}
+
+const systemClock: TimeoutClock = {
+  after(delayMs, callback) {
+    const timer = setTimeout(callback, delayMs);
+    return () => clearTimeout(timer);
+  },
+};
 
 /** How a thread failed a request: with an error of its own, or by its end. */
 export class WorkerFault extends Error {
@@ -74,7 +88,8 @@ export class WorkerHost<Request, Reply> {
   #thread: Thread | undefined;
   #lastId = 0;
   #stopTimer: (() => void) | undefined;
-  #isClosed = false;
+  /** Of all later requests. */
+  #endFault: WorkerFault | undefined;
 
   constructor(options: WorkerHostOptions<Request>) {
     this.#options = options;
@@ -93,7 +108,7 @@ export class WorkerHost<Request, Reply> {
     request: Request,
     { transfer = [], timeoutMs }: { readonly transfer?: readonly Transferable[]; readonly timeoutMs?: number } = {},
   ): Promise<Reply> {
-    if (this.#isClosed) return Promise.reject(new WorkerFault("closed", "The thread is closed"));
+    if (this.#endFault !== undefined) return Promise.reject(this.#endFault);
     const { promise, resolve, reject } = Promise.withResolvers<Reply>();
     const id = (this.#lastId += 1);
     const pending: Pending<Request> = {
@@ -118,9 +133,9 @@ export class WorkerHost<Request, Reply> {
 
   /** Terminates the thread; pending and later requests are rejected. */
   async close(): Promise<void> {
-    this.#isClosed = true;
+    this.#endFault = new WorkerFault("closed", "The thread is closed");
     this.#thread = undefined;
-    this.#failAll(new WorkerFault("closed", "The thread is closed"));
+    this.#failAll(this.#endFault);
     await Promise.all(Array.from(this.#workers, async (worker) => await worker.terminate()));
   }
 
@@ -211,7 +226,7 @@ export class WorkerHost<Request, Reply> {
     const limitMs = isStarting ? MAX_START_MS : first.timeoutMs;
     if (limitMs === undefined || thread.fault !== undefined) return;
     let isStopped = false;
-    const stopTimer = (this.#options.after ?? systemTimer)(limitMs, () => {
+    const stopTimer = (this.#options.clock ?? systemClock).after(limitMs, () => {
       // If this thread was busy, the reply may have arrived in time: it is received first.
       setImmediate(() => {
         if (isStopped) return;
@@ -234,8 +249,9 @@ export class WorkerHost<Request, Reply> {
   #ended(thread: Thread, fault: WorkerFault): void {
     if (thread !== this.#thread) return;
     this.#thread = undefined;
-    // No single request is the cause, and the next thread would probably fail, too.
-    if (thread.startReplies > 0) return this.#failAll(fault);
+    if (this.#options.restarts === false) this.#endFault = fault;
+    // Before the end of the start, no single request is the cause, and the next thread would probably fail, too.
+    if (this.#endFault !== undefined || thread.startReplies > 0) return this.#failAll(fault);
     const [first] = this.#pending.values();
     if (first !== undefined) this.#fail(first, fault);
     for (const other of this.#pending.values()) {
@@ -270,9 +286,4 @@ function thrownError({ name, message, stack }: SentError): Error {
   error.name = name;
   if (stack !== "") error.stack = stack;
   return error;
-}
-
-function systemTimer(delayMs: number, callback: () => void): () => void {
-  const timer = setTimeout(callback, delayMs);
-  return () => clearTimeout(timer);
 }

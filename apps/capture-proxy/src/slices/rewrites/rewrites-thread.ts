@@ -1,9 +1,9 @@
 import { readJson } from "@headworks/json";
-import { parentPort } from "node:worker_threads";
+import { serveRequests } from "@headworks/worker-host";
 import { readTextBody, writeTextBody } from "#rules/text-body.ts";
 import { compileTextEdit } from "./text-edits.ts";
 import type { EditedText, TextAction } from "./text-edits.ts";
-import type { EditedBytes, TextJob, TextReply } from "./text-thread.ts";
+import type { EditedBytes, TextJob } from "./text-thread.ts";
 
 /** Compiled actions by their JSON text; cleared when full. */
 const compiled = new Map<string, (text: string) => EditedText>();
@@ -28,7 +28,7 @@ function edited({ action, bytes, contentType }: TextJob): EditedBytes {
   return { bytes: new Uint8Array(written.bytes), newCharset: written.newCharset, words: result.words };
 }
 
-parentPort?.on("message", (job: TextJob) => {
-  const reply: TextReply = { id: job.id, edited: edited(job) };
-  parentPort?.postMessage(reply, "bytes" in reply.edited ? [reply.edited.bytes.buffer] : []);
+serveRequests((job: TextJob) => {
+  const value = edited(job);
+  return { value, transfer: "bytes" in value ? [value.bytes.buffer] : [] };
 });
