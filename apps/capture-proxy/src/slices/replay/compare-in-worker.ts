@@ -1,4 +1,3 @@
-import { Worker } from "node:worker_threads";
 import type { DiffOptions, EntryDiff } from "@headworks/capture-contract";
 import {
   compareEntries,
@@ -8,6 +7,7 @@ import {
   type SideBody,
 } from "@headworks/entry-diff";
 import { readJson } from "@headworks/json";
+import { WorkerFault, WorkerHost } from "@headworks/worker-host";
 import type { Clock } from "#slice.ts";
 
 /** Below this many characters a comparison is too short to delay traffic noticeably. */
@@ -28,29 +28,19 @@ export async function compareInWorker(clock: Clock, comparison: Comparison): Pro
 
 /** The result as JSON text, which keeps the digits of long numbers; undefined beyond the limits. */
 async function onThread(clock: Clock, comparison: Comparison): Promise<string | undefined> {
-  const thread = begin(comparison);
-  if (thread === undefined) return undefined;
-  let stopTimer = (): void => undefined;
-  const result = await new Promise<string | undefined>((resolve) => {
-    stopTimer = clock.after(MAX_MS, () => resolve(undefined));
-    thread.once("message", (text: string) => resolve(text));
-    thread.once("error", () => resolve(undefined));
-    thread.once("exit", () => resolve(undefined));
+  const host = new WorkerHost<Comparison, string>({
+    module: new URL("./compare-thread.ts", import.meta.url),
+    name: "weir-compare",
+    maxHeapMb: MAX_HEAP_MB,
+    clock,
   });
-  stopTimer();
-  await thread.terminate();
-  return result;
-}
-
-/** Undefined where no thread can be started: the constructor throws. */
-function begin(comparison: Comparison): Worker | undefined {
   try {
-    return new Worker(new URL("./compare-thread.ts", import.meta.url), {
-      workerData: comparison,
-      resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },
-    });
-  } catch {
+    return await host.request(comparison, { timeoutMs: MAX_MS });
+  } catch (error) {
+    if (!(error instanceof WorkerFault)) throw error;
     return undefined;
+  } finally {
+    await host.close();
   }
 }
 

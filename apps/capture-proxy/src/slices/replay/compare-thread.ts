@@ -1,4 +1,4 @@
-import { parentPort, workerData } from "node:worker_threads";
+import { serveRequests } from "@headworks/worker-host";
 import { compareEntriesNow, type Comparison } from "./compare-in-worker.ts";
 
-parentPort?.postMessage(JSON.stringify(compareEntriesNow(workerData as Comparison)));
+serveRequests((comparison: Comparison) => ({ value: JSON.stringify(compareEntriesNow(comparison)), transfer: [] }));
