@@ -1,18 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { basename } from "node:path/posix";
-import { parentPort, Worker, workerData } from "node:worker_threads";
 import type { GrpcSchema, NewGrpcSchema, grpcOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
-import {
-  buildSchema,
-  DescriptorError,
-  missingImports,
-  parseProtoText,
-  ProtoTextError,
-  readDescriptorSet,
-  readFileDescriptor,
-  type SchemaFile,
-} from "@headworks/protobuf";
+import type { SchemaFile } from "@headworks/protobuf";
+import { WorkerFault, WorkerHost } from "@headworks/worker-host";
 import { ApiError, notFound, validationError } from "#api/api-error.ts";
 import type { Clock, SliceHost } from "#slice.ts";
 import { reflect, ReflectionProblem } from "./reflection.ts";
@@ -23,6 +14,7 @@ import {
   type SchemaStore,
   type StoredSchema,
 } from "./schema-book.ts";
+import type { ReadSchema, SchemaText } from "./schema-thread.ts";
 import { callType } from "./shown-call.ts";
 
 /** The input is not a valid schema. */
@@ -30,15 +22,8 @@ export class SchemaProblem extends Error {
   override readonly name = "SchemaProblem";
 }
 
-/** Marks the thread started below among all threads that load this file. */
-const MARK = "readsGrpcSchema";
 const MAX_MS = 15_000;
 const MAX_HEAP_MB = 512;
-const MAX_NAME_LENGTH = 1024;
-const given = workerData as { readonly [MARK]?: true; readonly text: SchemaText } | null;
-
-if (given?.[MARK] === true) parentPort?.postMessage(outcomeOf(given.text));
-
 const MAX_SCHEMAS = 200;
 
 type Operations = typeof grpcOperations;
@@ -166,81 +151,33 @@ function showSchema({ stored, schema, issues }: OpenSchema): GrpcSchema {
   };
 }
 
-type SchemaText =
-  | { readonly kind: "proto"; readonly files: readonly { readonly name: string; readonly text: string }[] }
-  | { readonly kind: "descriptor_set"; readonly bytes: Uint8Array }
-  /** One file descriptor each. */
-  | { readonly kind: "descriptors"; readonly files: readonly Uint8Array[] };
-
-type Outcome =
-  | { readonly ok: true; readonly files: readonly SchemaFile[] }
-  | { readonly ok: false; readonly problem: string };
-
 /**
  * Parses a schema on its own thread, so that a hostile one cannot exhaust the time or memory of the proxy. Rejects with
  * {@link SchemaProblem} for an invalid schema.
  */
-export function readSchemaApart(text: SchemaText, clock: Clock, signal: AbortSignal): Promise<readonly SchemaFile[]> {
-  return new Promise((resolve, reject) => {
-    const worker = new Worker(new URL(import.meta.url), {
-      workerData: { [MARK]: true, text },
-      resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },
-    });
-    const stop = (): void => void worker.terminate();
-    const cancelStop = clock.after(MAX_MS, stop);
-    signal.addEventListener("abort", stop);
-    worker.once("message", (outcome: Outcome) => {
-      if (outcome.ok) resolve(outcome.files);
-      else reject(new SchemaProblem(outcome.problem));
-    });
-    worker.once("error", (error: NodeJS.ErrnoException) => {
-      const isMemory = error.code === "ERR_WORKER_OUT_OF_MEMORY";
-      reject(isMemory ? new SchemaProblem("The schema takes too much memory to read") : error);
-    });
-    worker.once("exit", () => {
-      cancelStop();
-      signal.removeEventListener("abort", stop);
-      // No effect after a message.
-      reject(new SchemaProblem("The schema takes too long to read"));
-    });
+export async function readSchemaApart(
+  text: SchemaText,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<readonly SchemaFile[]> {
+  const host = new WorkerHost<SchemaText, ReadSchema>({
+    module: new URL("./schema-thread.ts", import.meta.url),
+    name: "weir-grpc-schema",
+    maxHeapMb: MAX_HEAP_MB,
+    clock,
   });
-}
-
-function outcomeOf(text: SchemaText): Outcome {
+  const stop = (): void => void host.close();
+  signal.addEventListener("abort", stop);
   try {
-    const files = readFiles(text);
-    const problem = problemOf(files);
-    return problem === undefined ? { ok: true, files } : { ok: false, problem };
+    const read = await host.request(text, { timeoutMs: MAX_MS });
+    if ("problem" in read) throw new SchemaProblem(read.problem);
+    return read.files;
   } catch (error) {
-    if (error instanceof ProtoTextError || error instanceof DescriptorError) {
-      return { ok: false, problem: error.message };
-    }
-    throw error;
+    if (!(error instanceof WorkerFault)) throw error;
+    if (error.kind === "memory") throw new SchemaProblem("The schema takes too much memory to read");
+    throw error.cause ?? new SchemaProblem("The schema takes too long to read");
+  } finally {
+    signal.removeEventListener("abort", stop);
+    await host.close();
   }
-}
-
-function readFiles(text: SchemaText): SchemaFile[] {
-  switch (text.kind) {
-    case "proto":
-      return text.files.map((file) => parseProtoText(file.name, file.text));
-    case "descriptor_set":
-      return readDescriptorSet(Buffer.from(text.bytes));
-    case "descriptors":
-      return text.files.map((file) => readFileDescriptor(Buffer.from(file)));
-  }
-}
-
-function problemOf(files: readonly SchemaFile[]): string | undefined {
-  const [missing] = missingImports(files);
-  if (missing !== undefined) return `${missing.file} imports ${missing.missing}, which was not given`;
-  for (const { messages, enums, services } of files) {
-    const long = [...messages, ...enums, ...services].find(({ name }) => name.length > MAX_NAME_LENGTH);
-    if (long !== undefined) return `A name is longer than ${MAX_NAME_LENGTH} characters: ${long.name.slice(0, 80)}…`;
-  }
-  // Linking is tested here, so that a slow schema does not block the proxy's thread.
-  const { schema } = buildSchema(files);
-  if (files.every((file) => file.messages.length + file.enums.length + file.services.length === 0)) {
-    return "Nothing is declared in it";
-  }
-  return schema.messages.size > 200_000 ? "It declares more messages than can be kept" : undefined;
 }
