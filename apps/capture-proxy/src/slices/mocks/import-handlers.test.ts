@@ -5,7 +5,7 @@ import { MAX_MOCK_DOCUMENT_BYTES } from "@headworks/capture-contract";
 import type { MockRule } from "@headworks/capture-contract";
 import { startApi } from "../../../test/api-rig.ts";
 import type { ApiRig } from "../../../test/api-rig.ts";
-import { readDocumentApart } from "./import-thread.ts";
+import { readDocumentApart } from "./import-handlers.ts";
 import { createMocksSlice } from "./mocks.slice.ts";
 
 const startMocks = (): Promise<ApiRig> => startApi({ slices: (host) => [createMocksSlice(host)] });

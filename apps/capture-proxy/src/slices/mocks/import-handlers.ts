@@ -6,14 +6,16 @@ import {
   type mocksOperations,
   type MockUpdate,
   MockUpdate as MockUpdateSchema,
+  type TaskProgress,
 } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
 import { readJson } from "@headworks/json";
+import { WorkerFault, WorkerHost } from "@headworks/worker-host";
 import { ApiError, validationError } from "#api/api-error.ts";
 import { portableList } from "#portable/portable-list.ts";
-import type { EventSink } from "#slice.ts";
-import type { ReadDocument } from "./import-documents.ts";
-import { readDocumentApart } from "./import-thread.ts";
+import type { Clock, EventSink } from "#slice.ts";
+import type { DocumentImport, ReadDocument } from "./import-documents.ts";
+import type { ImportReply, ImportStep } from "./import-thread.ts";
 import { type ImportedMocks, ImportProblem, shownWarnings } from "./imported-mocks.ts";
 import { type MockDraft, newMock, showMock } from "./mock-rule.ts";
 import { draftIssues, readDraft } from "./mocks.check.ts";
@@ -22,6 +24,11 @@ import type { RuleBook } from "./rule-book.ts";
 
 const MAX_SHOWN = 200;
 const CHECKED_AT_ONCE = 20;
+
+/** Per step: a chunk of a HAR, or a whole document of another format. */
+const MAX_STEP_MS = 60_000;
+const MAX_HEAP_MB = 1024;
+const PROGRESS_MS = 100;
 
 interface ImportOptions {
   readonly format: ImportMocks["format"];
@@ -88,6 +95,60 @@ async function response(book: RuleBook, given: ImportedMocks, options: ImportOpt
   }
   const ids = drafts.length === 0 ? [] : book.add(drafts).map(({ id }) => id);
   return { status: 201, body: { ...facts, ids } } as const;
+}
+
+interface DocumentWait {
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  readonly onProgress?: (soFar: Pick<TaskProgress, "bytes" | "entries">) => void;
+}
+
+/**
+ * Reads a document in a thread, because megabytes of YAML take seconds that would delay traffic. One chunk is in flight
+ * at a time. Throws {@link ImportProblem}, also beyond the limits of time and memory, and errors of `chunks`.
+ */
+export async function readDocumentApart(
+  document: DocumentImport,
+  chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  { clock, signal, onProgress }: DocumentWait,
+): Promise<ReadDocument> {
+  const host = new WorkerHost<ImportStep, ImportReply>({
+    module: new URL("./import-thread.ts", import.meta.url),
+    name: "weir-mock-import",
+    maxHeapMb: MAX_HEAP_MB,
+    workerData: document,
+    // The thread holds the document so far.
+    restarts: false,
+    clock,
+  });
+  const stop = (): void => void host.close();
+  signal.addEventListener("abort", stop);
+  let bytes = 0;
+  let reportedMs = Number.NEGATIVE_INFINITY;
+  try {
+    for await (const chunk of chunks) {
+      bytes += chunk.length;
+      // A copy: transferring a view would detach its whole buffer.
+      const own = new Uint8Array(chunk);
+      const reply = await host.request(own, { transfer: [own.buffer], timeoutMs: MAX_STEP_MS });
+      if ("problem" in reply) throw new ImportProblem(reply.problem);
+      if (clock.monotonic() - reportedMs < PROGRESS_MS) continue;
+      reportedMs = clock.monotonic();
+      onProgress?.({ bytes, entries: "entries" in reply ? reply.entries : 0 });
+    }
+    const reply = await host.request("end", { timeoutMs: MAX_STEP_MS });
+    if ("problem" in reply) throw new ImportProblem(reply.problem);
+    if (!("document" in reply)) throw new Error("The reading thread replied out of order");
+    return reply.document;
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!(error instanceof WorkerFault)) throw error;
+    if (error.kind === "memory") throw new ImportProblem("The document takes too much memory to read");
+    throw error.cause ?? new ImportProblem("The document takes too long to read");
+  } finally {
+    signal.removeEventListener("abort", stop);
+    await host.close();
+  }
 }
 
 /** Turns an {@link ImportProblem} into a 400 with the path. */
