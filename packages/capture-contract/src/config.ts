@@ -9,7 +9,7 @@ import { UpstreamProxySettings } from "./upstream.ts";
 
 const port = (options: object) => Type.Integer({ minimum: 0, maximum: 65535, ...options });
 /** Groups of operations that can be switched off when the service starts. */
-export const FEATURES = ["grpc"] as const;
+export const FEATURES = ["grpc", "scripting"] as const;
 export type FeatureName = (typeof FEATURES)[number];
 
 /**
@@ -204,6 +204,32 @@ export const Settings = strictObject({
     default: [],
     "x-applies": "restart",
     description: `Features that are switched off, with all they would record: ${FEATURES.join(", ")}`,
+  }),
+  script_timeout_ms: Type.Integer({
+    default: 5000,
+    minimum: 10,
+    maximum: 60_000,
+    "x-applies": "now",
+    description: "Maximum milliseconds of one call of a script, waiting for its thread included",
+  }),
+  script_memory_limit_mb: Type.Integer({
+    default: 10,
+    minimum: 2,
+    maximum: 512,
+    "x-applies": "now",
+    description: "Maximum memory of one script, in mebibytes",
+  }),
+  script_capture_console: Type.Boolean({
+    default: true,
+    "x-applies": "now",
+    description: "Keep the lines that scripts write with `console`",
+  }),
+  script_history_limit: Type.Integer({
+    default: 10_000,
+    minimum: 0,
+    maximum: 1_000_000,
+    "x-applies": "now",
+    description: "Number of script executions that are kept; the oldest are removed",
   }),
   verbose: Type.Boolean({ default: false, "x-applies": "now", description: "Log at level debug" }),
   enable_socks: Type.Boolean({

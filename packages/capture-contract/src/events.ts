@@ -100,6 +100,7 @@ export type ChangeTopic =
   | "mocks"
   | "replay"
   | "rewrites"
+  | "scripts"
   | "throttle"
   | "ws-traffic"
   | "cert"

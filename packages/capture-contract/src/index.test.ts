@@ -44,11 +44,13 @@ test("every path names its parameters, and no others are declared", () => {
 const NOT_COUNTED = [
   "treeTraffic",
   "listTrafficValues",
-  "getScriptTraces",
   "describeConfig",
   "listMockTemplates",
   "exportMocks",
   "listRewriteTemplates",
+  "listScriptTemplates",
+  "previewScriptMatches",
+  "getScriptTraces",
   "listThrottlePresets",
 ];
 
@@ -65,7 +67,7 @@ test("every list says how many there are in all", () => {
 });
 
 /** Operations that change nothing and are told in a body what they are asked about. */
-const ONLY_ASKING = /^(?:test|preview|dryRun|diff)[A-Z]/;
+const ONLY_ASKING = /^(?:test|preview|dryRun|diff|validate)[A-Z]/;
 
 test("what reads has no body and never changes anything by its access; what changes asks for more than reading", () => {
   for (const [, name, { method, access, body }] of all) {

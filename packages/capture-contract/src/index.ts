@@ -16,6 +16,7 @@ import { ApiErrorBody } from "./primitives.ts";
 import { replayOperations } from "./replay.ts";
 import { rewritesOperations } from "./rewrites.ts";
 import { runsOperations } from "./runs.ts";
+import { scriptsOperations } from "./scripts.ts";
 import { sessionsOperations } from "./sessions.ts";
 import { streamsOperations } from "./streams.ts";
 import { throttleOperations } from "./throttle.ts";
@@ -41,6 +42,7 @@ export const operations = {
   mocks: mocksOperations,
   replay: replayOperations,
   rewrites: rewritesOperations,
+  scripts: scriptsOperations,
   streams: streamsOperations,
   throttle: throttleOperations,
   upstream: upstreamOperations,
@@ -87,6 +89,7 @@ export * from "./primitives.ts";
 export * from "./replay.ts";
 export * from "./rewrites.ts";
 export * from "./runs.ts";
+export * from "./scripts.ts";
 export * from "./sessions.ts";
 export * from "./streams.ts";
 export * from "./throttle.ts";

@@ -300,30 +300,6 @@ export const trafficOperations = defineOperations({
     params: EntryIdParams,
     responses: { 204: null },
   },
-  getScriptTraces: {
-    method: "GET",
-    path: "/traffic/{id}/script-traces",
-    summary: "Script executions that affected an entry",
-    access: "traffic:read",
-    // A command comes with scripts.
-    expose: { cli: false },
-    params: EntryIdParams,
-    responses: {
-      200: Type.Array(
-        strictObject({
-          script_id: Id,
-          script_name: Type.String(),
-          duration_ms: Type.Number(),
-          success: Type.Boolean(),
-          error: nullable(Type.String()),
-          console: Type.Array(Type.String()),
-          timestamp: Timestamp,
-          traffic_entry_id: Id,
-          hook: Type.String(),
-        }),
-      ),
-    },
-  },
   clearTraffic: {
     method: "POST",
     path: "/traffic/clear",

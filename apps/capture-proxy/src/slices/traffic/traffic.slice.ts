@@ -133,10 +133,6 @@ function createQuestions(store: SliceHost["store"]): Omit<Table, Change> {
       return { status: 200, body: entry ?? notFound("entry", params.id) };
     },
     getTrafficBody: async (input) => await respondWithBody(store, input),
-    getScriptTraces: async ({ params }) => {
-      const row = await store.getRow(params.id);
-      return row === undefined ? notFound("entry", params.id) : { status: 200, body: [] };
-    },
   };
 }
 
