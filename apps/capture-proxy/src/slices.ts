@@ -22,6 +22,7 @@ import { createPersistenceSlice } from "./slices/persistence/persistence.slice.t
 import { createRewritesSlice } from "./slices/rewrites/rewrites.slice.ts";
 import { createReplaySlice } from "./slices/replay/replay.slice.ts";
 import { createRunsSlice } from "./slices/runs/runs.slice.ts";
+import { createScriptsSlice } from "./slices/scripts/scripts.slice.ts";
 import { createSessionsSlice } from "./slices/sessions/sessions.slice.ts";
 import { createStreamsSlice } from "./slices/streams/streams.slice.ts";
 import { createThrottleSlice } from "./slices/throttle/throttle.slice.ts";
@@ -44,7 +45,10 @@ interface AnySlice {
   readonly switchedOffBy?: FeatureName;
 }
 
-const FEATURE_SLICES: Readonly<Record<FeatureName, readonly SliceName[]>> = { grpc: ["grpc"] };
+const FEATURE_SLICES: Readonly<Record<FeatureName, readonly SliceName[]>> = {
+  grpc: ["grpc"],
+  scripting: ["scripts"],
+};
 
 export interface Slices {
   readonly all: readonly AnySlice[];
@@ -77,6 +81,7 @@ export function createSlices(
     createFocusSlice(host),
     createReplaySlice(host),
     createRewritesSlice(host),
+    createScriptsSlice(host),
     createStreamsSlice(host),
     createWsTrafficSlice(host),
     createThrottleSlice(host),

@@ -1,6 +1,6 @@
 import type { Static } from "typebox";
 import { defineOperations, media, nullable, oneOf, strictObject, Type } from "@headworks/contract-kit";
-import { COUNTED, EntryIdParams, Id, IdParams, named, Timestamp, ToggleBody } from "./primitives.ts";
+import { COUNTED, EntryIdParams, Id, IdParams, named, Timestamp, ToggleBody, ToggleResult } from "./primitives.ts";
 
 /** The hooks of scripts, in the order of an exchange. */
 export const SCRIPT_HOOKS = [
@@ -21,7 +21,7 @@ const pattern = (what: string) =>
   Type.Optional(
     Type.String({
       minLength: 1,
-      maxLength: 2048,
+      maxLength: 500,
       description: `${what}; \`*\` matches any characters, \`?\` one, in any case`,
     }),
   );
@@ -162,12 +162,24 @@ export const ScriptConfig = strictObject(
 
 export type ScriptConfig = Static<typeof ScriptConfig>;
 
+/** Body of a change; what GET returned may be sent back. Of two names of one limit, the one that differs counts. */
 export const ScriptConfigUpdate = strictObject(
   {
     timeout_ms: Type.Optional(Type.Integer({ minimum: 10, maximum: 60_000 })),
     memory_limit_mb: Type.Optional(Type.Integer({ minimum: 2, maximum: 512 })),
     capture_console: Type.Optional(Type.Boolean()),
     history_limit: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000 })),
+    max_memory_bytes: Type.Optional(
+      Type.Integer({
+        minimum: 2_097_152,
+        maximum: 536_870_912,
+        multipleOf: 1_048_576,
+        description: "`memory_limit_mb` in bytes",
+      }),
+    ),
+    enable_console: Type.Optional(Type.Boolean({ description: "The same as `capture_console`" })),
+    allow_network: Type.Optional(Type.Literal(false, { description: "Scripts have no network" })),
+    allow_fs: Type.Optional(Type.Literal(false, { description: "Scripts have no files" })),
   },
   { $id: "ScriptConfigUpdate" },
 );
@@ -304,6 +316,8 @@ export const ScriptMatch = strictObject(
   { $id: "ScriptMatch" },
 );
 
+export type ScriptMatch = Static<typeof ScriptMatch>;
+
 export const ScriptMatchPreview = strictObject({
   url: Type.String({ minLength: 1, maxLength: 8192 }),
   method: Type.Optional(Type.String({ minLength: 1, maxLength: 32, description: "Default: GET" })),
@@ -311,6 +325,8 @@ export const ScriptMatchPreview = strictObject({
   path: Type.Optional(Type.String({ minLength: 1, maxLength: 8192, description: "Default: the path of the URL" })),
   hook: Type.Optional(ScriptHook),
 });
+
+export type ScriptMatchPreview = Static<typeof ScriptMatchPreview>;
 
 const history = (defaultLimit: number) =>
   strictObject({
@@ -437,13 +453,14 @@ export const scriptsOperations = defineOperations({
     params: IdParams,
     body: ToggleBody,
     bodyOptional: true,
-    responses: { 204: null },
+    responses: { 200: ToggleResult },
   },
   reorderScript: {
     method: "POST",
     path: "/scripts/{id}/reorder",
     summary: "Move a script in the order of execution",
-    description: "Priorities are renumbered in steps of ten from 100.",
+    description:
+      "`direction` moves it by one place, disabled scripts included, and renumbers all priorities in steps of ten from 100; `priority` is set as it is given.",
     access: "scripts:write",
     params: IdParams,
     body: strictObject({

@@ -22,3 +22,4 @@ export {
 export { compileConditionSet, type ConditionSet } from "./condition-set.ts";
 export { describeCondition } from "./describe.ts";
 export { conditionToQuery, type FromQueryResult, queryToCondition, type ToQueryResult } from "./query-conversion.ts";
+export { compileWildcard } from "./text-pattern.ts";

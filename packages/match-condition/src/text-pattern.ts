@@ -89,10 +89,22 @@ const released = new FinalizationRegistry<string>((key) => {
 
 /** Throws a `RangeError` for a pattern that `readPattern` rejects. */
 export function compileTextPattern(pattern: string, mode: PatternMode): TextPredicate {
-  const key = `${mode.caseless} ${mode.wildcard} ${pattern}`;
+  return compiledOnce(`${mode.caseless} ${mode.wildcard} ${pattern}`, pattern, () => readPattern(pattern, mode));
+}
+
+/**
+ * A pattern in which `*` matches any text, `?` one character and all others themselves, in any case; it matches whole
+ * texts. Throws a `RangeError` for one that is too long.
+ */
+export function compileWildcard(pattern: string): TextPredicate {
+  const mode: PatternMode = { caseless: true, wildcard: "whole" };
+  return compiledOnce(`wildcard ${pattern}`, pattern, () => checked(wildcardReading(pattern, mode), pattern, 0));
+}
+
+function compiledOnce(key: string, pattern: string, read: () => PatternReading | PatternIssue): TextPredicate {
   const known = inUse.get(key)?.deref();
   if (known !== undefined) return known;
-  const reading = readPattern(pattern, mode);
+  const reading = read();
   if ("message" in reading) throw new RangeError(`the pattern \`${pattern}\`: ${reading.message}`);
   const made = compileTextPredicate(reading.source, reading.flags, MAX_WORK);
   inUse.set(key, new WeakRef(made));

@@ -18,6 +18,7 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
   { slice: "replay", summary: "Resend requests, once or many times, and compare the responses" },
   { slice: "breakpoints", summary: "Pause requests and responses to edit or drop them" },
   { slice: "rewrites", summary: "Change requests and responses" },
+  { slice: "scripts", summary: "Run JavaScript for exchanges: create, test, trace" },
   { slice: "mocks", summary: "Respond to requests instead of the origin" },
   { slice: "blocklist", summary: "Block hosts" },
   { slice: "throttle", summary: "Simulate slow networks: bandwidth, latency, loss" },

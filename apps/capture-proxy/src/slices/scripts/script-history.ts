@@ -1,0 +1,243 @@
+import type { ScriptExecution, ScriptHook } from "@headworks/capture-contract";
+import type { Clock } from "#slice.ts";
+import type { Database, SqlRow } from "#storage/database.ts";
+
+/** Executions are written in batches, one transaction each; a crash loses at most this interval. */
+const PERSIST_EVERY_MS = 2000;
+
+/** One call of a hook. */
+export interface StoredExecution {
+  readonly scriptId: string;
+  readonly scriptName: string;
+  readonly hook: ScriptHook | null;
+  readonly entryId: string | null;
+  readonly durationMs: number;
+  readonly error: string | null;
+  readonly console: readonly string[];
+  readonly changes: readonly string[];
+  readonly atMs: number;
+}
+
+/** The newest executions of all scripts. Reads include executions that are not written yet. */
+export interface ScriptHistory {
+  /** Writes periodically, and a last time when the signal aborts. */
+  start(signal: AbortSignal): void;
+  record(execution: StoredExecution): void;
+  /** Of one script, or of all that exist; newest first. */
+  list(limit: number, scriptId?: string): ScriptExecution[];
+  count(scriptId?: string): number;
+  /** Of one entry, oldest first; of deleted scripts too. */
+  ofEntry(entryId: string): ScriptExecution[];
+  clear(scriptId: string): void;
+  /** Removes executions of deleted scripts, except those of entries. */
+  forgetDeleted(): void;
+}
+
+/** Limit of the executions that are shown with an entry. */
+const MAX_TRACES = 200;
+
+export function createScriptHistory(parts: {
+  readonly database: Database;
+  readonly clock: Pick<Clock, "every">;
+  /** Number of executions that are kept. */
+  readonly limit: () => number;
+  readonly onFailure: (error: unknown) => void;
+}): ScriptHistory {
+  const { database, limit } = parts;
+  const sql = prepared(database);
+  let waiting: StoredExecution[] = [];
+  let stored = Number(sql.countAll.get()?.["count"]);
+
+  const save = (batch: readonly StoredExecution[]): void => {
+    let removed = 0;
+    database.transaction(() => {
+      for (const execution of batch) sql.add.run(...valuesOf(execution));
+      const excess = stored + batch.length - limit();
+      if (excess > 0) removed = sql.removeOldest.run(excess).changes;
+    });
+    stored += batch.length - removed;
+  };
+  const persist = (): void => {
+    if (waiting.length === 0 && stored <= limit()) return;
+    const kept = limit();
+    waiting = kept === 0 ? [] : waiting.slice(-kept);
+    try {
+      save(waiting);
+      waiting = [];
+    } catch (error) {
+      // The batch is retried.
+      parts.onFailure(error);
+    }
+  };
+  /** After a failed write, what waits is still shown. */
+  const read = (isWanted: (execution: StoredExecution) => boolean): ScriptExecution[] => {
+    persist();
+    return waiting.filter(isWanted).map(showExecution);
+  };
+  return {
+    start: (signal) => {
+      const stop = parts.clock.every(PERSIST_EVERY_MS, persist);
+      signal.addEventListener("abort", () => {
+        stop();
+        persist();
+      });
+    },
+    record: (execution) => {
+      if (limit() === 0) return;
+      waiting.push(execution);
+      // Removing one element at a time would copy the array for each execution.
+      if (waiting.length > 2 * limit()) waiting = waiting.slice(-limit());
+    },
+    list: (count, scriptId) => {
+      const unwritten = read((execution) => scriptId === undefined || execution.scriptId === scriptId).reverse();
+      const rows = scriptId === undefined ? sql.newest.all(count) : sql.newestOfScript.all(scriptId, count);
+      return [...unwritten, ...rows.map(toExecution)].slice(0, count);
+    },
+    count: (scriptId) => {
+      const unwritten = read((execution) => scriptId === undefined || execution.scriptId === scriptId).length;
+      const row = scriptId === undefined ? sql.count.get() : sql.countOfScript.get(scriptId);
+      return unwritten + Number(row?.["count"]);
+    },
+    ofEntry: (entryId) => {
+      const unwritten = read((execution) => execution.entryId === entryId);
+      return [...sql.ofEntry.all(entryId).map(toExecution), ...unwritten].slice(0, MAX_TRACES);
+    },
+    clear: (scriptId) => {
+      waiting = waiting.filter((execution) => execution.scriptId !== scriptId);
+      stored -= sql.clear.run(scriptId).changes;
+    },
+    forgetDeleted: () => {
+      persist();
+      stored -= sql.removeDeleted.run().changes;
+    },
+  };
+}
+
+function prepared(database: Database) {
+  const existing = "script_id IN (SELECT id FROM scripts)";
+  return {
+    countAll: database.prepare("SELECT COUNT(*) AS count FROM script_executions"),
+    count: database.prepare(`SELECT COUNT(*) AS count FROM script_executions WHERE ${existing}`),
+    countOfScript: database.prepare("SELECT COUNT(*) AS count FROM script_executions WHERE script_id = ?"),
+    add: database.prepare(
+      `INSERT INTO script_executions (script_id, script_name, hook, entry_id, duration_ms, error, console, changes, at_ms)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    ),
+    removeOldest: database.prepare(
+      "DELETE FROM script_executions WHERE number IN (SELECT number FROM script_executions ORDER BY number LIMIT ?)",
+    ),
+    newest: database.prepare(`SELECT * FROM script_executions WHERE ${existing} ORDER BY number DESC LIMIT ?`),
+    newestOfScript: database.prepare(
+      "SELECT * FROM script_executions WHERE script_id = ? ORDER BY number DESC LIMIT ?",
+    ),
+    ofEntry: database.prepare(
+      `SELECT * FROM script_executions WHERE entry_id = ? ORDER BY number LIMIT ${String(MAX_TRACES)}`,
+    ),
+    clear: database.prepare("DELETE FROM script_executions WHERE script_id = ?"),
+    removeDeleted: database.prepare(
+      "DELETE FROM script_executions WHERE entry_id IS NULL AND script_id NOT IN (SELECT id FROM scripts)",
+    ),
+  };
+}
+
+function valuesOf(execution: StoredExecution) {
+  const { scriptId, scriptName, hook, entryId, durationMs, error, console, changes, atMs } = execution;
+  return [
+    scriptId,
+    scriptName,
+    hook,
+    entryId,
+    durationMs,
+    error,
+    JSON.stringify(console),
+    JSON.stringify(changes),
+    atMs,
+  ];
+}
+
+function showExecution(execution: StoredExecution): ScriptExecution {
+  const { scriptId, scriptName, hook, entryId, durationMs, error, console, changes, atMs } = execution;
+  return {
+    script_id: scriptId,
+    script_name: scriptName,
+    ...(hook === null ? {} : { hook }),
+    ...(entryId === null ? {} : { traffic_entry_id: entryId }),
+    duration_ms: durationMs,
+    success: error === null,
+    error,
+    console: [...console],
+    changes: [...changes],
+    timestamp: new Date(atMs).toISOString(),
+  };
+}
+
+function toExecution(row: SqlRow): ScriptExecution {
+  const { hook, entry_id: entryId, error } = row;
+  return showExecution({
+    scriptId: String(row["script_id"]),
+    scriptName: String(row["script_name"]),
+    hook: hook === null ? null : (String(hook) as ScriptHook),
+    entryId: entryId === null ? null : String(entryId),
+    durationMs: Number(row["duration_ms"]),
+    error: error === null ? null : String(error),
+    console: JSON.parse(String(row["console"])) as string[],
+    changes: JSON.parse(String(row["changes"])) as string[],
+    atMs: Number(row["at_ms"]),
+  });
+}
+
+/** Limit of the keys and values of one script, in bytes of UTF-8. */
+export const MAX_VALUES_BYTES = 1_048_576;
+
+/** The values that scripts keep between executions and restarts. */
+export interface ScriptValues {
+  /** By script id, then by key. */
+  all(): Map<string, Record<string, string>>;
+  /**
+   * Sets values, and removes those that are null: all or none, durable on return. Throws a `RangeError` above
+   * {@link MAX_VALUES_BYTES}. Values of a script that was deleted are dropped.
+   */
+  write(scriptId: string, changes: Readonly<Record<string, string | null>>): void;
+  /** Removes the values of deleted scripts. */
+  forgetDeleted(): void;
+}
+
+export function createScriptValues(database: Database): ScriptValues {
+  const all = database.prepare("SELECT * FROM script_values ORDER BY script_id, key");
+  const set = database.prepare(
+    `INSERT INTO script_values (script_id, key, value) SELECT id, ?, ? FROM scripts WHERE id = ?
+     ON CONFLICT (script_id, key) DO UPDATE SET value = excluded.value`,
+  );
+  const remove = database.prepare("DELETE FROM script_values WHERE script_id = ? AND key = ?");
+  const removeDeleted = database.prepare("DELETE FROM script_values WHERE script_id NOT IN (SELECT id FROM scripts)");
+  const size = database.prepare(
+    "SELECT COALESCE(SUM(octet_length(key) + octet_length(value)), 0) AS bytes FROM script_values WHERE script_id = ?",
+  );
+  return {
+    all: () => {
+      const values = new Map<string, Record<string, string>>();
+      for (const row of all.iterate()) {
+        const id = String(row["script_id"]);
+        const known = values.get(id) ?? (Object.create(null) as Record<string, string>);
+        known[String(row["key"])] = String(row["value"]);
+        values.set(id, known);
+      }
+      return values;
+    },
+    write: (scriptId, changes) =>
+      database.transaction(() => {
+        for (const [key, value] of Object.entries(changes)) {
+          if (value === null) remove.run(scriptId, key);
+          else set.run(key, value, scriptId);
+        }
+        const bytes = Number(size.get(scriptId)?.["bytes"]);
+        if (bytes <= MAX_VALUES_BYTES) return;
+        throw new RangeError(
+          `The stored values of a script are limited to ${MAX_VALUES_BYTES} bytes, keys included; these have ${bytes}`,
+        );
+      }),
+    forgetDeleted: () => {
+      removeDeleted.run();
+    },
+  };
+}

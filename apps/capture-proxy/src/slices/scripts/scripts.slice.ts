@@ -1,0 +1,184 @@
+import {
+  Script,
+  type ScriptFilter,
+  type ScriptHook,
+  type ScriptTest,
+  type ScriptTestResult,
+  type scriptsOperations,
+  ScriptUpdate,
+  type TrafficEntry,
+} from "@headworks/capture-contract";
+import type { Interceptor, Observer } from "#exchange/phases.ts";
+import { portableList } from "#portable/portable-list.ts";
+import { RuleTable } from "#rules/rule-table.ts";
+import type { Slice, SliceHost } from "#slice.ts";
+import type { Database } from "#storage/database.ts";
+import { filterIssues } from "./match-filter.ts";
+import { createScriptHistory, createScriptValues, type ScriptHistory, type ScriptValues } from "./script-history.ts";
+import { createScriptProblems } from "./script-problems.ts";
+import { readScript, showScript, type StoredScript } from "./script-rule.ts";
+import { createSyntaxChecker, type ScriptRunner } from "./script-runner.ts";
+import { type ActiveScript, createScriptCompiler } from "./scripts.compile.ts";
+import { createScriptsOperations } from "./scripts.operations.ts";
+
+/** What runs scripts. */
+export interface ScriptEngine {
+  readonly runner: ScriptRunner;
+  readonly interceptor?: Interceptor;
+  readonly observer?: Observer;
+  readonly testScript: (body: ScriptTest, entry: TrafficEntry | undefined) => Promise<ScriptTestResult>;
+  /** The script API as TypeScript declarations. */
+  readonly typesText: string;
+}
+
+export interface ScriptEngineParts {
+  readonly host: SliceHost;
+  /** The scripts that run, in order; replaced as a whole on each change. */
+  readonly active: () => readonly ActiveScript[];
+  readonly history: Pick<ScriptHistory, "record">;
+  readonly values: Pick<ScriptValues, "all" | "write">;
+}
+
+/** Scripts of users that run for exchanges. */
+export function createScriptsSlice(
+  host: SliceHost,
+  createEngine: (parts: ScriptEngineParts) => ScriptEngine = createSyntaxEngine,
+): Slice<typeof scriptsOperations> {
+  const { clock, database, events, log, settings } = host;
+  const table = createScriptTable(database);
+  const values = createScriptValues(database);
+  const history = createScriptHistory({
+    database,
+    clock,
+    limit: () => settings.running.script_history_limit,
+    onFailure: (error) =>
+      log.warn({ err: error }, "executions of scripts could not be saved; they are kept and retried"),
+  });
+  let active: readonly ActiveScript[] = [];
+  const engine = createEngine({ host, active: () => active, history, values });
+  const { runner } = engine;
+  const problems = createScriptProblems((source) => runner.validate(source));
+  const compile = createScriptCompiler((script) => problems.problemOf(script));
+  const load = (): void => {
+    active = compile(table.list());
+    runner.load(active.map(({ id, name, source }) => ({ id, name, source })));
+  };
+  const checkSources = async (): Promise<void> => {
+    if (!(await problems.check(table.list()))) return;
+    load();
+    events.changed("scripts");
+  };
+  const onChange = (): void => {
+    load();
+    events.changed("scripts");
+    checkSources().catch((error: unknown) => log.error({ err: error }, "scripts could not be checked"));
+  };
+  load();
+  let closed: Promise<void> | undefined;
+  return {
+    name: "scripts",
+    operations: createScriptsOperations({
+      table,
+      remove: (id) => removeScript(id, { database, table, values, history }),
+      history,
+      problems,
+      active: () => active,
+      validate: (source) => runner.validate(source),
+      testScript: engine.testScript,
+      typesText: engine.typesText,
+      traffic: host.store,
+      settings,
+      clock,
+      onChange,
+    }),
+    ...(engine.interceptor === undefined ? {} : { interceptor: engine.interceptor }),
+    ...(engine.observer === undefined ? {} : { observer: engine.observer }),
+    task: {
+      start: (signal) => {
+        history.start(signal);
+        checkSources().catch((error: unknown) => log.error({ err: error }, "scripts could not be checked"));
+        signal.addEventListener("abort", () => {
+          closed = runner.close();
+        });
+      },
+      stopped: async () => await closed,
+    },
+    portableRules: portableList<Script>({
+      key: "scripts",
+      schemaVersion: 1,
+      schemas: [Script, ScriptUpdate],
+      list: () => table.list().map((script) => showScript(script, null)),
+      check: ({ match_filter: filter }) =>
+        filterIssues(filter).map(({ path, message }) => ({ path: `/match_filter${path}`, message })),
+      write: (scripts) => {
+        table.replaceAll(scripts.map(readScript));
+        values.forgetDeleted();
+      },
+      reload: () => {
+        table.reload();
+        history.forgetDeleted();
+        onChange();
+      },
+    }),
+  };
+}
+
+function removeScript(
+  id: string,
+  parts: {
+    readonly database: Database;
+    readonly table: RuleTable<StoredScript>;
+    readonly values: ScriptValues;
+    readonly history: ScriptHistory;
+  },
+): boolean {
+  const { database, table, values, history } = parts;
+  try {
+    const isRemoved = database.transaction(() => {
+      if (!table.remove(id)) return false;
+      values.forgetDeleted();
+      return true;
+    });
+    if (isRemoved) history.forgetDeleted();
+    return isRemoved;
+  } catch (error) {
+    // The copy in memory must match the disk.
+    table.reload();
+    throw error;
+  }
+}
+
+function createScriptTable(database: Database): RuleTable<StoredScript> {
+  return new RuleTable(database, {
+    table: "scripts",
+    columns: {
+      name: ({ name }) => name,
+      description: ({ description }) => description,
+      source: ({ source }) => source,
+      hooks: ({ hooks }) => JSON.stringify(hooks),
+      match_filter: ({ matchFilter }) => (matchFilter === null ? null : JSON.stringify(matchFilter)),
+      on_error: ({ onError }) => onError,
+      priority: ({ priority }) => priority,
+    },
+    read: (row) => {
+      const { description, match_filter: filter } = row;
+      return {
+        name: String(row["name"]),
+        description: description === null ? null : String(description),
+        source: String(row["source"]),
+        hooks: JSON.parse(String(row["hooks"])) as ScriptHook[],
+        matchFilter: filter === null ? null : (JSON.parse(String(filter)) as ScriptFilter),
+        onError: String(row["on_error"]) as StoredScript["onError"],
+        priority: Number(row["priority"]),
+      };
+    },
+  });
+}
+
+function createSyntaxEngine(): ScriptEngine {
+  return {
+    runner: createSyntaxChecker(),
+    testScript: () => Promise.reject(new Error("no scripts run")),
+    typesText: "",
+  };
+}
