@@ -38,12 +38,16 @@ export type MessageVerdict =
   | { readonly kind: "replace"; readonly payload: Buffer }
   | { readonly kind: "drop" };
 
-/** A slice's handler for the messages of one exchange. Its methods must not throw. */
-export interface MessageHandler {
+/** Decides about the messages of one exchange. Its methods must not throw. */
+export interface MessageFilter {
   /** Whether messages of this direction are held for {@link decide}. Called on every read, so it must be cheap. */
   gates(direction: MessageDirection): boolean;
   /** The message and everything behind it in its direction are held until the verdict. */
   decide(message: TappedMessage): MessageVerdict | Promise<MessageVerdict>;
+}
+
+/** A slice's handler for the messages of one exchange. Its methods must not throw. */
+export interface MessageHandler extends MessageFilter {
   /** Called for each frame in order. */
   frame(frame: TappedFrame): void;
   /** The direction violated the protocol: its bytes are forwarded unchanged and no longer parsed. */

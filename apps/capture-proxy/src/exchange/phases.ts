@@ -2,7 +2,7 @@ import type { SliceName } from "@headworks/capture-contract";
 import type { RawFields } from "@headworks/http1";
 import type { Exchange, ExchangeView, ClientFacts } from "./exchange.ts";
 import type { ThrottledPace } from "./bandwidth-limiter.ts";
-import type { MessageControl, MessageHandler } from "./messages.ts";
+import type { MessageControl, MessageFilter, MessageHandler } from "./messages.ts";
 
 /** A response made by Weir instead of the origin. */
 export interface SyntheticResponse {
@@ -43,6 +43,8 @@ export interface Interceptor {
   onResponseHead?(exchange: Exchange): Verdict | Promise<Verdict>;
   /** The exchange became a connection of messages. The first slice that returns a handler receives them. */
   onMessages?(exchange: ExchangeView, control: MessageControl): MessageHandler | undefined;
+  /** The exchange became a connection of messages. Filters decide before the handler, in the order of the slices. */
+  filterMessages?(exchange: ExchangeView): MessageFilter | undefined;
 }
 
 /** Hooks that observe exchanges. They cannot delay, change or fail one; they must not throw or await. */

@@ -1,5 +1,5 @@
 import type { Exchange, ExchangeView } from "./exchange.ts";
-import type { MessageControl, MessageHandler } from "./messages.ts";
+import type { MessageControl, MessageFilter, MessageHandler, MessageVerdict, TappedMessage } from "./messages.ts";
 import { CONTINUE, type Interceptor, type Observer, type Target, type Verdict } from "./phases.ts";
 
 /** Reports an exception of a slice: its name, the phase and the error. */
@@ -16,6 +16,7 @@ export class Pipeline {
   readonly #requestHead: Phase<Exchange>[];
   readonly #responseHead: Phase<Exchange>[];
   readonly #messages: readonly Interceptor[];
+  readonly #filters: readonly Interceptor[];
   readonly #observers: readonly Observer[];
   readonly #failClosed: ReadonlySet<string>;
   readonly #onFault: SliceFault;
@@ -36,6 +37,7 @@ export class Pipeline {
       slice.onResponseHead ? [{ name: slice.name, run: slice.onResponseHead.bind(slice) }] : [],
     );
     this.#messages = interceptors.filter((slice) => slice.onMessages !== undefined);
+    this.#filters = interceptors.filter((slice) => slice.filterMessages !== undefined);
     this.#observers = observers;
     this.#failClosed = failClosed;
     this.#onFault = onFault;
@@ -54,8 +56,21 @@ export class Pipeline {
     return this.#run(this.#responseHead, exchange, "onResponseHead", 0);
   }
 
-  /** The handler of an exchange that became a connection of messages. */
+  /** The handler of an exchange that became a connection of messages, behind the filters of the slices. */
   messages(exchange: ExchangeView, control: MessageControl): MessageHandler | undefined {
+    const filters = this.#filters.flatMap((slice) => {
+      try {
+        return slice.filterMessages?.(exchange) ?? [];
+      } catch (error) {
+        this.#onFault(slice.name, "filterMessages", error);
+        return [];
+      }
+    });
+    const handler = this.#messageHandler(exchange, control);
+    return filters.length === 0 ? handler : filtered(filters, handler);
+  }
+
+  #messageHandler(exchange: ExchangeView, control: MessageControl): MessageHandler | undefined {
     for (const slice of this.#messages) {
       try {
         const handler = slice.onMessages?.(exchange, control);
@@ -143,6 +158,48 @@ export class Pipeline {
     this.#onFault(slice, phase, error);
     return this.#failClosed.has(slice) ? { kind: "abort", reason: `The rule engine of ${slice} failed` } : CONTINUE;
   }
+}
+
+/** A handler that decides about messages as the filters let them pass. */
+function filtered(filters: readonly MessageFilter[], handler: MessageHandler | undefined): MessageHandler {
+  const deciding = handler === undefined ? filters : [...filters, handler];
+  return {
+    gates: (direction) => deciding.some((each) => each.gates(direction)),
+    decide: (message) => decideFrom(deciding, 0, message, message.payload),
+    frame: (frame) => handler?.frame(frame),
+    broken: (direction, reason) => handler?.broken(direction, reason),
+    closed: (failure) => handler?.closed(failure),
+  };
+}
+
+function decideFrom(
+  filters: readonly MessageFilter[],
+  start: number,
+  message: TappedMessage,
+  original: Buffer,
+): MessageVerdict | Promise<MessageVerdict> {
+  let current = message;
+  for (let index = start; index < filters.length; index += 1) {
+    const filter = filters[index];
+    if (filter?.gates(message.direction) !== true) continue;
+    const verdict = filter.decide(current);
+    if (verdict instanceof Promise) {
+      return verdict.then((decided) => {
+        const next = applied(decided, current);
+        return next === undefined ? decided : decideFrom(filters, index + 1, next, original);
+      });
+    }
+    const next = applied(verdict, current);
+    if (next === undefined) return verdict;
+    current = next;
+  }
+  return current.payload === original ? { kind: "pass" } : { kind: "replace", payload: current.payload };
+}
+
+/** The message after a verdict; undefined if it was dropped. */
+function applied(verdict: MessageVerdict, message: TappedMessage): TappedMessage | undefined {
+  if (verdict.kind === "drop") return undefined;
+  return verdict.kind === "pass" ? message : { ...message, payload: verdict.payload };
 }
 
 /**

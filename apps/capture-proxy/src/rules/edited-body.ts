@@ -92,6 +92,18 @@ export class EditedBody {
     return this.#readText()?.text;
   }
 
+  /** The text if it has a charset, undefined for binary content. */
+  get exactText(): string | undefined {
+    const { text } = this;
+    const read = this.#readText();
+    return read === undefined || read.charset === "octets" ? undefined : text;
+  }
+
+  /** The message has no body that could be read. */
+  get isBodiless(): boolean {
+    return this.#bytes === undefined && this.#source.isBodiless();
+  }
+
   /** Waits for the body and decodes it. Never rejects; see `obstacle`. */
   load(): Promise<void> {
     if (this.isLoaded) return Promise.resolve();

@@ -149,6 +149,11 @@ export class MessageEdit {
     return true;
   }
 
+  /** The changes of the current rule so far. */
+  get changesOfRule(): readonly string[] {
+    return this.#step?.hasChanged === true ? [...this.#step.words] : [];
+  }
+
   /** Records why something was not changed. */
   note(words: string): void {
     this.#step?.words.push(words);

@@ -1,17 +1,17 @@
 import { extname } from "node:path";
 import type { RewriteAction } from "@headworks/capture-contract";
 import { percentDecoded, reasonPhrase, wireText } from "@headworks/http-fields";
-import { fieldValue } from "@headworks/http1";
-import { exchangeUrl, type RequestMessage } from "#exchange/exchange.ts";
+import { exchangeUrl } from "#exchange/exchange.ts";
 import type { SyntheticResponse } from "#exchange/phases.ts";
 import { allowCors } from "./allow-cors.ts";
+import { leaveBody, moveTo, setMethod, setStatus, shown } from "#rules/message-actions.ts";
 import { valueProblem, withField, withoutField, withRewrittenField } from "#rules/header-edit.ts";
 import type { MappedFiles } from "./mapped-files.ts";
 import type { Apply, MessageEdit } from "#rules/message-edit.ts";
 import { hasPlainAscii } from "#rules/text-body.ts";
 import { compilePatternEdit, compileTextEdit, editWord, type TextAction, wordEditOf } from "./text-edits.ts";
 import type { TextThread } from "./text-thread.ts";
-import { changesUrl, mappedTarget, moveRequest, type UrlTarget, parseUrlTarget, splitQuery } from "#rules/url-edit.ts";
+import { mappedTarget, parseUrlTarget, splitQuery } from "#rules/url-edit.ts";
 
 const formDecoded = (text: string): string => percentDecoded(text.replaceAll("+", " "));
 
@@ -127,10 +127,6 @@ export function compileAction(action: RewriteAction, files: MappedFiles, thread:
 const onRequests = (apply: Apply): CompiledAction => ({ request: apply, response: undefined });
 const onBoth = (apply: Apply): CompiledAction => ({ request: apply, response: apply });
 
-function shown(value: string): string {
-  return value.length <= 200 ? value : `${value.slice(0, 200)}…`;
-}
-
 // Requests
 
 function rewriteUrl(action: RewriteAction & { type: "url_rewrite" }): Apply {
@@ -144,20 +140,14 @@ function rewriteUrl(action: RewriteAction & { type: "url_rewrite" }): Apply {
     if (typeof target === "string") return edit.note(`URL not changed: ${shown(result.text)} ${target}`);
     // OPTIONS * is shown with a slash it does not have.
     const isServer = edit.request.path === "*" && target.path === "/*";
-    move(edit, isServer ? { ...target, path: "*" } : target, before);
+    moveTo(edit, isServer ? { ...target, path: "*" } : target, before);
   };
 }
 
 function mapToUrl(url: string): Apply {
   const target = parseUrlTarget(url);
   if (typeof target === "string") throw new RangeError(target);
-  return (edit) => move(edit, mappedTarget(target, edit.request.path), exchangeUrl(edit.request));
-}
-
-function move(edit: MessageEdit, target: UrlTarget, before: string): void {
-  if (!changesUrl(edit.request, target)) return edit.note("the URL is unchanged");
-  moveRequest(edit.changeRequest(), target);
-  edit.changed(`URL ${shown(before)} to ${shown(exchangeUrl(edit.request))}`);
+  return (edit) => moveTo(edit, mappedTarget(target, edit.request.path), exchangeUrl(edit.request));
 }
 
 function setPath(edit: MessageEdit, path: string, words: string): void {
@@ -165,39 +155,6 @@ function setPath(edit: MessageEdit, path: string, words: string): void {
   if (path === edit.request.path) return edit.note("the query is unchanged");
   edit.changeRequest().path = path;
   edit.changed(words);
-}
-
-/** Methods whose requests have a Content-Length even without a body (RFC 9110, 8.6). */
-const ANNOUNCING = new Set(["POST", "PUT", "PATCH"]);
-
-function setMethod(edit: MessageEdit, method: string): void {
-  const { request } = edit;
-  if (request.method === method) return edit.note(`the method is ${method} already`);
-  if (opensTunnel(request)) return edit.note("the method of a request that opens a tunnel is not changed");
-  edit.changed(`method ${request.method} to ${method}`);
-  const isSilent = !hasLength(request) && !edit.exchange.requestHasBody;
-  const changed = edit.changeRequest();
-  changed.method = method;
-  if (ANNOUNCING.has(method) && isSilent) changed.fields = withField(changed.fields, "Content-Length", "0", false);
-}
-
-const opensTunnel = ({ method, scheme }: Readonly<RequestMessage>): boolean =>
-  method === "CONNECT" || scheme === "ws" || scheme === "wss" || scheme === "tcp";
-
-const hasLength = ({ fields }: Readonly<RequestMessage>): boolean =>
-  fieldValue(fields, "content-length") !== undefined || fieldValue(fields, "transfer-encoding") !== undefined;
-
-// Responses
-
-function setStatus(edit: MessageEdit, code: number): void | Promise<unknown> {
-  const { status } = edit.response;
-  if (status === code) return edit.note(`the status is ${code} already`);
-  const response = edit.changeResponse();
-  response.status = code;
-  response.reason = reasonPhrase(code);
-  edit.changed(`status ${status} to ${code}`);
-  // RFC 9110, 15.3.6: unlike after 204, clients would read a body.
-  return code === 205 ? edit.replaceBody(Buffer.alloc(0)) : undefined;
 }
 
 // Both
@@ -249,16 +206,6 @@ function isSame(one: readonly string[], other: readonly string[]): boolean {
 
 function bodyAction(action: TextAction | (RewriteAction & { type: "set_body" }), thread: TextThread): Apply {
   return action.type === "set_body" ? setBody(action) : editText(action, thread);
-}
-
-/** A response to HEAD states the length of a body that rules would change to an unknown length. */
-function leaveBody(edit: MessageEdit, reason: string): void {
-  edit.note(reason);
-  if (edit.phase !== "response" || edit.request.method !== "HEAD") return;
-  const { fields, count } = withoutField(edit.fields, "Content-Length");
-  if (count === 0) return;
-  edit.setFields(fields);
-  edit.changed("removed Content-Length: rules change the body of GET");
 }
 
 /** Larger bodies are edited in a thread, so that other traffic is not delayed. */

@@ -1,0 +1,702 @@
+/**
+ * The script API, as it runs inside a script's interpreter: QuickJS, without any object of Node. The sandbox evaluates
+ * this file as one expression and passes the functions of the host. `script-api.d.ts` describes what scripts see.
+ *
+ * A hook gets one JSON text (`HookInput` in `script-runner.ts`) and the bodies, and returns null if it changed nothing,
+ * else one JSON text (`HookOutput`) and the changed body.
+ */
+(function (host) {
+  "use strict";
+  const { parse, stringify } = JSON;
+  const { defineProperty, keys: keysOf, fromEntries } = Object;
+  const isArray = Array.isArray;
+  const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+  const NOT_IN_VALUE = /[\r\n\0]/;
+
+  // Bytes and text
+
+  const isBytes = (value) => value instanceof Uint8Array;
+  const bytesOf = (value) => {
+    if (isBytes(value)) return value;
+    if (value instanceof ArrayBuffer) return new Uint8Array(value);
+    return host.encodeUtf8(String(value));
+  };
+
+  // Header fields
+
+  /** Names and values in turns, as received; `headers['x']` and the methods work on the same list. */
+  class HeaderList {
+    constructor(fields) {
+      this.fields = fields;
+      this.isChanged = false;
+    }
+    at(name) {
+      const wanted = name.toLowerCase();
+      for (let index = 0; index < this.fields.length; index += 2) {
+        if (this.fields[index].toLowerCase() === wanted) return index;
+      }
+      return -1;
+    }
+    getAll(name) {
+      const wanted = String(name).toLowerCase();
+      const values = [];
+      for (let index = 0; index < this.fields.length; index += 2) {
+        if (this.fields[index].toLowerCase() === wanted) values.push(this.fields[index + 1]);
+      }
+      return values;
+    }
+    get(name) {
+      const values = this.getAll(name);
+      return values.length === 0 ? undefined : values.join(", ");
+    }
+    has(name) {
+      return this.at(String(name)) !== -1;
+    }
+    set(name, value) {
+      const values = (isArray(value) ? value : [value]).map((each) => checkedField(name, each));
+      const first = this.at(name);
+      const kept = first === -1 ? name : this.fields[first];
+      const rest = this.fields;
+      const wanted = name.toLowerCase();
+      const changed = [];
+      let isPlaced = false;
+      for (let index = 0; index < rest.length; index += 2) {
+        if (rest[index].toLowerCase() !== wanted) changed.push(rest[index], rest[index + 1]);
+        else if (!isPlaced) {
+          for (const each of values) changed.push(kept, each);
+          isPlaced = true;
+        }
+      }
+      if (!isPlaced) for (const each of values) changed.push(kept, each);
+      this.fields = changed;
+      this.isChanged = true;
+    }
+    append(name, value) {
+      this.fields.push(name, checkedField(name, value));
+      this.isChanged = true;
+    }
+    delete(name) {
+      const wanted = String(name).toLowerCase();
+      const changed = [];
+      for (let index = 0; index < this.fields.length; index += 2) {
+        if (this.fields[index].toLowerCase() !== wanted) changed.push(this.fields[index], this.fields[index + 1]);
+      }
+      if (changed.length === this.fields.length) return false;
+      this.fields = changed;
+      this.isChanged = true;
+      return true;
+    }
+    names() {
+      const names = [];
+      const seen = new Set();
+      for (let index = 0; index < this.fields.length; index += 2) {
+        const lower = this.fields[index].toLowerCase();
+        if (seen.has(lower)) continue;
+        seen.add(lower);
+        names.push(this.fields[index]);
+      }
+      return names;
+    }
+  }
+
+  function checkedField(name, value) {
+    if (typeof name !== "string" || !TOKEN.test(name))
+      throw new TypeError(`headers: ${inspect(name)} is no field name`);
+    const text = String(value);
+    if (NOT_IN_VALUE.test(text)) throw new TypeError(`headers: the value of ${name} contains a line break or NUL`);
+    return text.trim();
+  }
+
+  const METHODS = {
+    get: (list) => (name) => list.get(name),
+    getAll: (list) => (name) => list.getAll(name),
+    has: (list) => (name) => list.has(name),
+    set: (list) => (name, value) => list.set(name, value),
+    append: (list) => (name, value) => list.append(name, value),
+    delete: (list) => (name) => list.delete(name),
+    keys: (list) => () => list.names(),
+    entries: (list) => () => pairs(list),
+    forEach: (list) => (run) => pairs(list).forEach(([name, value]) => run(value, name)),
+    toJSON: (list) => () => fromEntries(list.names().map((name) => [name, list.get(name)])),
+  };
+  const METHOD_NAMES = new Set(keysOf(METHODS));
+
+  function pairs(list) {
+    const result = [];
+    for (let index = 0; index < list.fields.length; index += 2) {
+      result.push([list.fields[index], list.fields[index + 1]]);
+    }
+    return result;
+  }
+
+  function headersOf(list) {
+    return new Proxy(
+      {},
+      {
+        get: (_target, name) => {
+          if (name === Symbol.iterator) return () => pairs(list)[Symbol.iterator]();
+          if (typeof name !== "string") return undefined;
+          return METHOD_NAMES.has(name) ? METHODS[name](list) : list.get(name);
+        },
+        set: (_target, name, value) => {
+          if (value === undefined || value === null) list.delete(name);
+          else list.set(name, value);
+          return true;
+        },
+        has: (_target, name) => typeof name === "string" && (METHOD_NAMES.has(name) || list.has(name)),
+        deleteProperty: (_target, name) => {
+          list.delete(name);
+          return true;
+        },
+        ownKeys: () => list.names(),
+        getOwnPropertyDescriptor: (_target, name) => {
+          if (typeof name !== "string" || !list.has(name)) return undefined;
+          return { value: list.get(name), writable: true, enumerable: true, configurable: true };
+        },
+      },
+    );
+  }
+
+  // Bodies
+
+  /** The body of a message. `state`: `text`, `bytes`, `none`, or why it is not there. */
+  class Body {
+    constructor(state, value) {
+      this.state = state;
+      this.value = value;
+      this.isChanged = false;
+    }
+    get text() {
+      this.check();
+      return typeof this.value === "string" ? this.value : null;
+    }
+    get bytes() {
+      this.check();
+      if (this.value === null) return new Uint8Array(0);
+      return isBytes(this.value) ? this.value : host.encodeUtf8(this.value);
+    }
+    set(value) {
+      if (value === null || value === undefined) this.value = "";
+      else if (typeof value === "string" || isBytes(value)) this.value = value;
+      else if (value instanceof ArrayBuffer) this.value = new Uint8Array(value);
+      else throw new TypeError("body: a string or bytes are expected; use setJson(value) for an object");
+      this.state = "changed";
+      this.isChanged = true;
+    }
+    get isThere() {
+      return ["text", "bytes", "none", "changed"].includes(this.state);
+    }
+    check() {
+      if (this.isThere) return;
+      throw new Error(`body: ${this.state}`);
+    }
+  }
+
+  // URLs
+
+  const URL_PARTS = /^([a-z][a-z0-9+.-]*):\/\/(?:\[([^\]]*)\]|([^:/?#]*))(?::(\d+))?([^?#]*)(?:\?([^#]*))?/i;
+  const DEFAULT_PORTS = { http: 80, https: 443, ws: 80, wss: 443 };
+  const decode = (text) => {
+    try {
+      return decodeURIComponent(text.replace(/\+/g, " "));
+    } catch {
+      return text;
+    }
+  };
+  const encode = (text) => encodeURIComponent(String(text));
+
+  function parseQuery(text) {
+    const query = {};
+    for (const part of text.split("&")) {
+      if (part === "") continue;
+      const at = part.indexOf("=");
+      const name = decode(at === -1 ? part : part.slice(0, at));
+      const value = at === -1 ? "" : decode(part.slice(at + 1));
+      const known = Object.hasOwn(query, name) ? query[name] : undefined;
+      const next = known === undefined ? value : isArray(known) ? [...known, value] : [known, value];
+      defineProperty(query, name, { value: next, writable: true, enumerable: true, configurable: true });
+    }
+    return query;
+  }
+
+  function buildQuery(query) {
+    return keysOf(query)
+      .flatMap((name) => (isArray(query[name]) ? query[name] : [query[name]]).map((value) => [name, value]))
+      .filter(([, value]) => value !== undefined && value !== null)
+      .map(([name, value]) => `${encode(name)}=${encode(value)}`)
+      .join("&");
+  }
+
+  function parseUrl(text) {
+    const found = URL_PARTS.exec(String(text));
+    if (found === null) throw new TypeError(`url.parse: ${inspect(text)} is no absolute URL`);
+    const scheme = found[1].toLowerCase();
+    const port = found[4] === undefined ? (DEFAULT_PORTS[scheme] ?? null) : Number(found[4]);
+    return {
+      scheme,
+      host: (found[2] ?? found[3]).toLowerCase(),
+      port,
+      path: found[5] === "" ? "/" : found[5],
+      query: parseQuery(found[6] ?? ""),
+    };
+  }
+
+  function buildUrl({ scheme = "https", host: name, port, path = "/", query }) {
+    if (typeof name !== "string" || name === "") throw new TypeError("url.build: a host is missing");
+    const authority = name.includes(":") ? `[${name}]` : name;
+    const isDefault = port === undefined || port === null || DEFAULT_PORTS[scheme] === Number(port);
+    const search = typeof query === "string" ? query.replace(/^\?/, "") : query ? buildQuery(query) : "";
+    const start = path.startsWith("/") ? path : `/${path}`;
+    return `${scheme}://${authority}${isDefault ? "" : `:${port}`}${start}${search === "" ? "" : `?${search}`}`;
+  }
+
+  // Messages
+
+  /** What requests and responses share. */
+  function message(list, body) {
+    return {
+      get headers() {
+        return this.$headers ?? (defineHidden(this, "$headers", headersOf(list)), this.$headers);
+      },
+      set headers(value) {
+        const entries = isArray(value)
+          ? value
+          : typeof value.entries === "function"
+            ? [...value.entries()]
+            : Object.entries(value);
+        const fields = [];
+        for (const [name, each] of entries) {
+          for (const one of isArray(each) ? each : [each]) fields.push(name, checkedField(name, one));
+        }
+        list.fields = fields;
+        list.isChanged = true;
+      },
+      get body() {
+        return body.text;
+      },
+      set body(value) {
+        body.set(value);
+      },
+      get bytes() {
+        return body.bytes;
+      },
+      set bytes(value) {
+        body.set(bytesOf(value));
+      },
+      get contentType() {
+        return list.get("content-type") ?? null;
+      },
+      set contentType(value) {
+        list.set("Content-Type", value);
+      },
+      toJSON() {
+        const shown = {};
+        for (const name of keysOf(this)) shown[name] = this[name];
+        return body.isThere ? { ...shown, body: body.text } : shown;
+      },
+      json() {
+        const { text } = body;
+        if (text === null || text === "") throw new SyntaxError("json: the body is empty or no text");
+        return parse(text);
+      },
+      setJson(value) {
+        const text = stringify(value);
+        if (text === undefined) throw new TypeError("setJson: the value has no JSON text");
+        body.set(text);
+        if (!/[/+]json\b/i.test(list.get("content-type") ?? "")) list.set("Content-Type", "application/json");
+      },
+    };
+  }
+
+  function defineHidden(target, name, value) {
+    defineProperty(target, name, { value, enumerable: false });
+  }
+
+  function requestOf(input, body) {
+    const list = new HeaderList(input.fields);
+    const state = { method: input.method, url: input.url, query: undefined, queryText: "" };
+    const update = (change) => {
+      const text = search(state.url);
+      state.url = buildUrl({ ...parseUrl(state.url), query: text, ...change });
+      if (state.query !== undefined && change.query !== undefined) state.query = undefined;
+    };
+    const request = extend(message(list, body), {
+      get method() {
+        return state.method;
+      },
+      set method(value) {
+        state.method = String(value);
+      },
+      get url() {
+        return state.url;
+      },
+      set url(value) {
+        state.url = String(value);
+        state.query = undefined;
+      },
+      get scheme() {
+        return parseUrl(state.url).scheme;
+      },
+      get host() {
+        return parseUrl(state.url).host;
+      },
+      set host(value) {
+        const [, name, port] = /^(.*?)(?::(\d+))?$/.exec(String(value));
+        update(port === undefined ? { host: name } : { host: name, port: Number(port) });
+      },
+      get port() {
+        return parseUrl(state.url).port;
+      },
+      set port(value) {
+        update({ port: Number(value) });
+      },
+      get path() {
+        return parseUrl(state.url).path;
+      },
+      set path(value) {
+        const [path, query] = String(value).split(/\?(.*)/s);
+        update(query === undefined ? { path } : { path, query });
+      },
+      /** Changes of its members change the URL. */
+      get query() {
+        if (state.query === undefined) {
+          state.query = parseQuery(search(state.url));
+          state.queryText = stringify(state.query);
+        }
+        return state.query;
+      },
+      set query(value) {
+        update({ query: typeof value === "string" ? value : buildQuery(value) });
+        state.query = undefined;
+      },
+    });
+    const changes = () => {
+      if (state.query !== undefined && stringify(state.query) !== state.queryText)
+        update({ query: buildQuery(state.query) });
+      const changed = {};
+      if (state.method !== input.method) changed.method = state.method;
+      if (state.url !== input.url) changed.url = state.url;
+      if (list.isChanged) changed.fields = list.fields;
+      return changed;
+    };
+    return { request, changes };
+  }
+
+  const search = (url) => /^[^?#]*\?([^#]*)/.exec(url)?.[1] ?? "";
+
+  function responseOf(input, body) {
+    const list = new HeaderList(input.fields);
+    const state = { status: input.status, reason: input.reason };
+    const response = extend(message(list, body), {
+      get statusCode() {
+        return state.status;
+      },
+      set statusCode(value) {
+        const status = Number(value);
+        if (!Number.isInteger(status) || status < 200 || status > 599) {
+          throw new RangeError(`statusCode: ${inspect(value)} is not between 200 and 599`);
+        }
+        state.status = status;
+      },
+      get statusMessage() {
+        return state.reason;
+      },
+      set statusMessage(value) {
+        state.reason = checkedField("statusMessage", value);
+      },
+      get durationMs() {
+        return input.durationMs;
+      },
+    });
+    const changes = () => {
+      const changed = {};
+      if (state.status !== input.status) changed.status = state.status;
+      if (state.reason !== input.reason) changed.reason = state.reason;
+      if (list.isChanged) changed.fields = list.fields;
+      return changed;
+    };
+    return { response, changes };
+  }
+
+  /** Bodies are not enumerable, so that printing a message does not need a body that was not loaded. */
+  const HIDDEN = new Set(["body", "bytes", "json", "setJson", "toJSON"]);
+
+  function extend(target, parts) {
+    for (const name of keysOf(parts)) defineProperty(target, name, Object.getOwnPropertyDescriptor(parts, name));
+    for (const name of keysOf(target)) if (HIDDEN.has(name)) defineProperty(target, name, { enumerable: false });
+    return target;
+  }
+
+  // Results
+
+  function ownResponse(value) {
+    if (typeof value !== "object" || value === null) throw new TypeError("response: an object is expected");
+    const list = new HeaderList([]);
+    const given = value.headers ?? {};
+    const entries = isArray(given)
+      ? given
+      : typeof given.entries === "function"
+        ? given.entries()
+        : Object.entries(given);
+    for (const [name, each] of entries) {
+      for (const one of isArray(each) ? each : [each]) list.append(name, one);
+    }
+    const status = value.statusCode ?? value.status ?? 200;
+    if (!Number.isInteger(status) || status < 200 || status > 599) {
+      throw new RangeError(`response.statusCode: ${inspect(status)} is not between 200 and 599`);
+    }
+    let body = value.body ?? "";
+    if (typeof body === "object" && !isBytes(body)) {
+      body = stringify(body);
+      if (!list.has("content-type")) list.append("Content-Type", "application/json");
+    }
+    if (!isBytes(body)) body = String(body);
+    const shown = { status, fields: list.fields };
+    if (value.statusMessage !== undefined) shown.reason = checkedField("statusMessage", value.statusMessage);
+    return { response: shown, body };
+  }
+
+  /** The part of the output that the returned value decides. */
+  function decision(returned) {
+    if (returned === undefined || returned === null || returned === true) return { output: {}, body: undefined };
+    if (returned === false) return { output: { stop: true }, body: undefined };
+    if (typeof returned !== "object")
+      throw new TypeError(`the hook returned ${inspect(returned)}: an object is expected`);
+    const output = {};
+    if (typeof returned.delay === "number" && returned.delay > 0) output.delayMs = returned.delay;
+    const goesOn = returned.continue ?? returned.continue_ ?? true;
+    if (goesOn) return { output, body: undefined };
+    output.stop = true;
+    if (returned.close === true) output.close = true;
+    if (returned.response === undefined || returned.response === null) return { output, body: undefined };
+    const own = ownResponse(returned.response);
+    output.response = own.response;
+    return { output, body: own.body };
+  }
+
+  function bodyOf(state, value) {
+    return new Body(state ?? "none", value);
+  }
+
+  const isEmpty = (value) => keysOf(value).length === 0;
+
+  /** Output and body, or null if the hook changed nothing. */
+  function result(output, body) {
+    return isEmpty(output) && body === undefined ? null : [stringify(output), body ?? null];
+  }
+
+  function dataOf(input) {
+    const text = input.data ?? "{}";
+    const data = parse(text);
+    return {
+      data,
+      add: (output) => {
+        const now = stringify(data);
+        if (now !== text && now !== undefined) output.data = now;
+      },
+    };
+  }
+
+  // Hooks
+
+  /** For each hook: its arguments, and a function that turns the returned value into the result. */
+  const HOOKS = {
+    onRequest: (input, requestBody) => {
+      const body = bodyOf(input.requestBody, requestBody);
+      const { request, changes } = requestOf(input.request, body);
+      const { data, add } = dataOf(input);
+      return {
+        args: [request, { ...input.context, data }],
+        finish: (returned) => {
+          const decided = decision(returned === request ? undefined : returned);
+          const changed = changes();
+          if (!isEmpty(changed)) decided.output.request = changed;
+          add(decided.output);
+          if (decided.body === undefined && body.isChanged) {
+            decided.output.bodyChanged = true;
+            return result(decided.output, body.value);
+          }
+          return result(decided.output, decided.body);
+        },
+      };
+    },
+    onResponse: (input, requestBody, responseBody) => {
+      const body = bodyOf(input.responseBody, responseBody);
+      const sent = requestOf(input.request, bodyOf(input.requestBody, requestBody));
+      const { response, changes } = responseOf(input.response, body);
+      const { data, add } = dataOf(input);
+      return {
+        args: [sent.request, response, { ...input.context, data }],
+        finish: (returned) => {
+          const decided = decision(returned === response ? undefined : returned);
+          const changed = changes();
+          if (!isEmpty(changed)) decided.output.change = changed;
+          add(decided.output);
+          if (decided.body === undefined && body.isChanged) {
+            decided.output.bodyChanged = true;
+            return result(decided.output, body.value);
+          }
+          return result(decided.output, decided.body);
+        },
+      };
+    },
+    onWebSocketMessage: (input, payload) => messageHook(input, payload, "payload"),
+    onGrpcMessage: (input, payload) => messageHook(input, payload, "message"),
+    onTrafficStore: (input, requestBody, responseBody) => {
+      const sentBody = bodyOf(input.requestBody, requestBody);
+      const receivedBody = bodyOf(input.responseBody, responseBody);
+      const sent = requestOf(input.request, sentBody);
+      const received = input.response === undefined ? undefined : responseOf(input.response, receivedBody);
+      const { data } = dataOf(input);
+      const entry = {
+        id: input.context.requestId,
+        request: sent.request,
+        response: received?.response ?? null,
+        notes: null,
+        tags: [],
+      };
+      return {
+        args: [{ ...input.context, data, entry }],
+        finish: (returned) => {
+          const { output } = decision(returned);
+          const request = sent.changes();
+          if (!isEmpty(request)) output.request = request;
+          const response = received?.changes() ?? {};
+          if (!isEmpty(response)) output.change = response;
+          const tags = isArray(entry.tags) ? entry.tags.map(String) : [];
+          if (entry.notes !== null && entry.notes !== undefined) output.notes = String(entry.notes);
+          if (tags.length > 0) output.tags = tags;
+          const bodies = [sentBody, receivedBody].map((each) => (each.isChanged ? each.value : null));
+          if (sentBody.isChanged) output.requestBodyChanged = true;
+          if (receivedBody.isChanged) output.responseBodyChanged = true;
+          return isEmpty(output) ? null : [stringify(output), ...bodies];
+        },
+      };
+    },
+    onSessionStart: (input) => sessionHook(input),
+    onSessionEnd: (input) => sessionHook(input),
+  };
+
+  function messageHook(input, payload, name) {
+    const { data, add } = dataOf(input);
+    const context = {
+      ...input.context,
+      data,
+      request: input.request === undefined ? null : requestOf(input.request, bodyOf("none", null)).request,
+    };
+    context[name] = payload;
+    return {
+      args: [context],
+      finish: (returned) => {
+        const { output } = decision(returned);
+        add(output);
+        if (context[name] === payload) return result(output, undefined);
+        const changed = context[name];
+        output.bodyChanged = true;
+        return result(output, typeof changed === "string" || isBytes(changed) ? changed : stringify(changed));
+      },
+    };
+  }
+
+  function sessionHook(input) {
+    return { args: [{ ...input.context, data: {} }], finish: () => null };
+  }
+
+  // Globals
+
+  const MAX_DEPTH = 4;
+
+  /** A readable text of any value, as consoles print it. */
+  function inspect(value, depth = 0, seen = new Set()) {
+    if (typeof value === "string") return depth === 0 ? value : stringify(value);
+    if (typeof value === "function") return `[Function ${value.name || "anonymous"}]`;
+    if (typeof value === "bigint") return `${value}n`;
+    if (typeof value !== "object" || value === null) return String(value);
+    if (value instanceof Error) return `${value.name}: ${value.message}`;
+    if (isBytes(value)) return `Uint8Array(${value.length})`;
+    if (seen.has(value)) return "[Circular]";
+    if (depth >= MAX_DEPTH) return isArray(value) ? "[Array]" : "[Object]";
+    seen.add(value);
+    const inner = (item) => inspect(item, depth + 1, seen);
+    let text;
+    if (isArray(value)) text = `[${value.slice(0, 100).map(inner).join(", ")}${value.length > 100 ? ", …" : ""}]`;
+    else if (value instanceof Map) text = `Map(${value.size}) ${inner(fromEntries([...value].slice(0, 100)))}`;
+    else if (value instanceof Set) text = `Set(${value.size}) ${inner([...value])}`;
+    else {
+      const names = keysOf(value);
+      const parts = names.slice(0, 100).map((name) => `${name}: ${inner(value[name])}`);
+      text = parts.length === 0 ? "{}" : `{ ${parts.join(", ")}${names.length > 100 ? ", …" : ""} }`;
+    }
+    seen.delete(value);
+    return text;
+  }
+
+  const line =
+    (level) =>
+    (...values) =>
+      host.log(level, values.map((value) => inspect(value)).join(" "));
+
+  const globals = {
+    console: { log: line("log"), info: line("info"), warn: line("warn"), error: line("error"), debug: line("debug") },
+    base64: {
+      encode: (value) => host.encodeBase64(bytesOf(value)),
+      decode: (text) => host.decodeUtf8(host.decodeBase64(String(text))),
+      decodeBytes: (text) => host.decodeBase64(String(text)),
+    },
+    crypto: {
+      hash: (value, algorithm = "sha256") => host.hash(String(algorithm), bytesOf(value)),
+      hmac: (key, value, algorithm = "sha256") => host.hmac(String(algorithm), bytesOf(key), bytesOf(value)),
+      randomUUID: () => host.randomUUID(),
+    },
+    url: { parse: parseUrl, build: buildUrl },
+    store: {
+      get: (key) => {
+        const text = host.storeGet(String(key));
+        return text === null ? undefined : parse(text);
+      },
+      set: (key, value) => {
+        const text = stringify(value);
+        if (text === undefined) throw new TypeError("store.set: the value has no JSON text");
+        host.storeSet(String(key), text);
+      },
+      delete: (key) => {
+        host.storeDelete(String(key));
+      },
+      keys: () => parse(host.storeKeys()),
+    },
+  };
+  for (const name of keysOf(globals)) {
+    defineProperty(globalThis, name, { value: Object.freeze(globals[name]), writable: true, configurable: true });
+  }
+
+  // Calls
+
+  let settled;
+
+  return {
+    invoke: (fn, name, input, ...bodies) => {
+      const hook = HOOKS[name](parse(input), ...bodies);
+      const returned = fn(...hook.args);
+      if (returned === null || typeof returned !== "object" || typeof returned.then !== "function") {
+        return hook.finish(returned);
+      }
+      settled = undefined;
+      returned.then(
+        (value) => {
+          settled = { finish: () => hook.finish(value) };
+        },
+        (error) => {
+          settled = { error };
+        },
+      );
+      return undefined;
+    },
+    settled: () => {
+      const current = settled;
+      settled = undefined;
+      if (current === undefined) throw new Error("the hook waits for something that never happens");
+      if ("error" in current) throw current.error;
+      return current.finish();
+    },
+  };
+});

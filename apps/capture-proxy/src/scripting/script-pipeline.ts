@@ -1,0 +1,418 @@
+import type { ScriptExecution, ScriptHook } from "@headworks/capture-contract";
+import { reasonPhrase } from "@headworks/http-fields";
+import type { RawFields } from "@headworks/http1";
+import type { GuestValue } from "@headworks/sandbox";
+import { type Exchange, exchangeUrl, type ExchangeView } from "#exchange/exchange.ts";
+import type { MessageFilter, MessageVerdict, TappedMessage } from "#exchange/messages.ts";
+import { CONTINUE, type Interceptor, type Verdict } from "#exchange/phases.ts";
+import { fieldProblem } from "#rules/field-problem.ts";
+import { leaveBody, moveTo, setMethod, setStatus, shown } from "#rules/message-actions.ts";
+import { type BodyLimits, type EditedExchange, MessageEdit, type Phase } from "#rules/message-edit.ts";
+import { parseUrlTarget } from "#rules/url-edit.ts";
+import type { HookOutput } from "./hook-output.ts";
+import type { HookInput, HookOutcome, ScriptRunner } from "./script-runner.ts";
+
+/** The values that a script's filter reads. */
+export interface FilteredRequest {
+  readonly method: string;
+  readonly url: string;
+  readonly host: string;
+  readonly path: string;
+}
+
+export interface CompiledScript {
+  readonly id: string;
+  readonly name: string;
+  readonly hooks: ReadonlySet<ScriptHook>;
+  readonly onError: "stop_chain" | "continue";
+  /** The source names a member that needs the body, so messages wait until they have it. */
+  readonly usesBody: boolean;
+  matches(request: FilteredRequest): boolean;
+}
+
+/** Whether a source reads or writes bodies. */
+export function namesBody(source: string): boolean {
+  return /\b(?:body|bytes|json|setJson)\b/.test(source);
+}
+
+const NOT_NAMED = "the body was not loaded, because the source does not contain the word body, bytes or json";
+
+/** The enabled scripts in the order of execution, by hook. */
+export type ScriptSet = Readonly<Record<ScriptHook, readonly CompiledScript[]>>;
+
+export function scriptSet(scripts: readonly CompiledScript[]): ScriptSet {
+  const of = (hook: ScriptHook): readonly CompiledScript[] => scripts.filter(({ hooks }) => hooks.has(hook));
+  return {
+    on_request: of("on_request"),
+    on_response: of("on_response"),
+    on_websocket_message: of("on_websocket_message"),
+    on_grpc_message: of("on_grpc_message"),
+    on_traffic_store: of("on_traffic_store"),
+    on_session_start: of("on_session_start"),
+    on_session_end: of("on_session_end"),
+  };
+}
+
+/** Calls a hook of a script. */
+export type CallHook = (
+  script: CompiledScript,
+  hook: ScriptHook,
+  input: HookInput,
+  bodies: readonly GuestValue[],
+) => Promise<HookOutcome>;
+
+/** `context.data` of one exchange, shared by its hooks: JSON text. */
+export interface SharedData {
+  text: string | undefined;
+}
+
+export interface ScriptRun {
+  readonly exchange: EditedExchange;
+  readonly phase: Phase;
+  readonly scripts: readonly CompiledScript[];
+  readonly context: Readonly<Record<string, unknown>>;
+  readonly data: SharedData;
+  /** Milliseconds between request and response head; for the response phase. */
+  readonly durationMs: number | null;
+  readonly limits: BodyLimits;
+  readonly call: CallHook;
+  readonly onCalled: (
+    script: CompiledScript,
+    hook: ScriptHook,
+    outcome: HookOutcome,
+    changes: readonly string[],
+  ) => void;
+}
+
+/** Runs the scripts of one phase in order, each on the message as the one before left it. */
+export async function runScripts(run: ScriptRun): Promise<Verdict> {
+  const { exchange, phase, scripts, limits, onCalled } = run;
+  const hook = phase === "request" ? "on_request" : "on_response";
+  const edit = new MessageEdit("script", exchange, phase, limits);
+  let refusal: Verdict = CONTINUE;
+  for (const script of scripts) {
+    if (!script.matches(filteredRequest(exchange))) continue;
+    edit.begin(script.id, script.name);
+    const outcome = await callScript(run, script, hook, edit);
+    const { output, error } = outcome;
+    if (output?.data !== undefined) run.data.text = output.data;
+    if (output !== undefined) refusal = await apply(edit, output, outcome.bodies);
+    if (error !== null) edit.note(`failed: ${error}`);
+    onCalled(script, hook, outcome, edit.changesOfRule);
+    if (output?.delayMs !== undefined) await delay(limits, output.delayMs);
+    if (refusal.kind !== "continue" || edit.ownResponse !== undefined) break;
+    if (error !== null && script.onError === "stop_chain") break;
+  }
+  await edit.finish();
+  if (edit.ownResponse !== undefined) return { kind: "respond", response: edit.ownResponse };
+  return refusal;
+}
+
+function filteredRequest({ request }: Pick<EditedExchange, "request">): FilteredRequest {
+  return { method: request.method, url: exchangeUrl(request), host: request.host, path: request.path };
+}
+
+async function callScript(
+  run: ScriptRun,
+  script: CompiledScript,
+  hook: ScriptHook,
+  edit: MessageEdit,
+): Promise<HookOutcome> {
+  const { request } = edit;
+  const body = await passedBody(script, edit);
+  const input: HookInput = {
+    context: { ...run.context, hook },
+    request: { method: request.method, url: exchangeUrl(request), fields: request.fields },
+    data: run.data.text,
+    ...(run.phase === "request"
+      ? { requestBody: body.form }
+      : {
+          // The request was sent; its body is not kept for its response.
+          requestBody: "the request's body is not available in onResponse; keep what is needed in context.data",
+          response: {
+            status: edit.response.status,
+            reason: edit.response.reason,
+            fields: edit.response.fields,
+            durationMs: run.durationMs,
+          },
+          responseBody: body.form,
+        }),
+  };
+  return await run.call(script, hook, input, run.phase === "request" ? [body.value] : [null, body.value]);
+}
+
+async function passedBody(
+  script: CompiledScript,
+  { body }: MessageEdit,
+): Promise<{ readonly form: string; readonly value: GuestValue }> {
+  if (!script.usesBody && !body.isLoaded) return { form: NOT_NAMED, value: null };
+  if (body.noBodyReason !== undefined) return { form: "none", value: null };
+  await body.load();
+  if (body.isBodiless) return { form: "none", value: null };
+  if (body.obstacle !== undefined) return { form: body.obstacle, value: null };
+  const text = body.exactText;
+  if (text !== undefined) return { form: "text", value: text };
+  return { form: "bytes", value: body.bytes ?? null };
+}
+
+function delay({ after }: BodyLimits, delayMs: number): Promise<void> {
+  return new Promise((resolve) => after(delayMs, resolve));
+}
+
+/** Applies what a script changed and decided. */
+async function apply(edit: MessageEdit, output: HookOutput, bodies: readonly GuestValue[]): Promise<Verdict> {
+  const [body = null] = bodies;
+  if (output.stop === true) {
+    if (output.response === undefined) {
+      const closes = output.close === true;
+      edit.changed(closes ? "closed the connection" : "cut the exchange off");
+      return { kind: "abort", reason: "A script cut the exchange off", ...(closes && { closes }) };
+    }
+    const { status, reason, fields } = output.response;
+    const bytes = bytesOf(body);
+    edit.changed(`responded with ${String(status)} and ${String(bytes.length)} bytes`);
+    edit.ownResponse = {
+      status,
+      reason: reason ?? reasonPhrase(status),
+      fields: [...withoutFraming(fields), "Content-Length", String(bytes.length)],
+      body: bytes,
+    };
+    return CONTINUE;
+  }
+  const { request, change } = output;
+  if (edit.phase === "request" && request !== undefined) applyRequest(edit, request);
+  if (edit.phase === "response" && change !== undefined) await applyResponse(edit, change);
+  if (output.bodyChanged === true) await applyBody(edit, body);
+  return CONTINUE;
+}
+
+function applyRequest(edit: MessageEdit, { method, url, fields }: NonNullable<HookOutput["request"]>): void {
+  if (method !== undefined) setMethod(edit, method);
+  if (fields !== undefined) applyFields(edit, fields);
+  if (url === undefined) return;
+  const target = parseUrlTarget(url);
+  if (typeof target === "string") edit.note(`URL not changed: ${shown(url)} ${target}`);
+  else moveTo(edit, target, exchangeUrl(edit.request));
+}
+
+async function applyResponse(
+  edit: MessageEdit,
+  { status, reason, fields }: NonNullable<HookOutput["change"]>,
+): Promise<void> {
+  if (status !== undefined) await setStatus(edit, status);
+  if (reason !== undefined) {
+    edit.changeResponse().reason = reason;
+    edit.changed(`reason ${shown(reason)}`);
+  }
+  if (fields !== undefined) applyFields(edit, fields);
+}
+
+/** The proxy frames bodies itself: fields about framing stay as they are. */
+function applyFields(edit: MessageEdit, fields: RawFields): void {
+  const before = edit.fields;
+  const framing = pairs(before).filter(([name]) => fieldProblem(name) !== undefined);
+  const changed = [...withoutFraming(fields), ...framing.flat()];
+  const words = fieldChanges(before, changed);
+  if (words.length === 0) return;
+  edit.setFields(changed);
+  for (const each of words) edit.changed(each);
+}
+
+function withoutFraming(fields: RawFields): RawFields {
+  return pairs(fields)
+    .filter(([name]) => fieldProblem(name) === undefined)
+    .flat();
+}
+
+function pairs(fields: Readonly<RawFields>): [string, string][] {
+  const list: [string, string][] = [];
+  for (let at = 0; at + 1 < fields.length; at += 2) list.push([fields[at] ?? "", fields[at + 1] ?? ""]);
+  return list;
+}
+
+/** The difference of two field lists by name, for a trace. */
+function fieldChanges(before: Readonly<RawFields>, after: Readonly<RawFields>): string[] {
+  const old = valuesByName(before);
+  const now = valuesByName(after);
+  const changes: string[] = [];
+  for (const [lowerName, { name, values }] of now) {
+    const previous = old.get(lowerName)?.values.join("\n");
+    if (previous !== values.join("\n")) changes.push(`set header ${name}: ${shown(values.join(", "))}`);
+  }
+  for (const [lowerName, { name }] of old) if (!now.has(lowerName)) changes.push(`removed header ${name}`);
+  return changes;
+}
+
+function valuesByName(fields: Readonly<RawFields>): Map<string, { readonly name: string; readonly values: string[] }> {
+  const values = new Map<string, { readonly name: string; readonly values: string[] }>();
+  for (const [name, value] of pairs(fields)) {
+    const known = values.get(name.toLowerCase());
+    if (known === undefined) values.set(name.toLowerCase(), { name, values: [value] });
+    else known.values.push(value);
+  }
+  return values;
+}
+
+async function applyBody(edit: MessageEdit, value: GuestValue): Promise<void> {
+  if (edit.body.noBodyReason !== undefined) return leaveBody(edit, edit.body.noBodyReason);
+  const before = edit.body.bytes?.length;
+  const isReplaced =
+    typeof value === "string" && edit.body.exactText !== undefined
+      ? (edit.body.replaceText(value), true)
+      : await edit.replaceBody(typeof value === "string" ? value : bytesOf(value));
+  if (!isReplaced) return;
+  const after = edit.body.bytes?.length ?? 0;
+  edit.changedBody(
+    before === undefined ? `body of ${String(after)} bytes` : `body ${String(before)} to ${String(after)} bytes`,
+  );
+}
+
+function bytesOf(value: GuestValue): Buffer {
+  if (value === null) return Buffer.alloc(0);
+  return typeof value === "string" ? Buffer.from(value, "utf8") : Buffer.from(value);
+}
+
+export interface ScriptPipelineParts {
+  readonly runner: Pick<ScriptRunner, "call">;
+  readonly limits: () => BodyLimits;
+  readonly sessionIdOf: (exchange: ExchangeView) => string;
+  readonly onExecution: (execution: ScriptExecution) => void;
+  readonly nowMs: () => number;
+}
+
+/** Calls the hooks of scripts for exchanges. Without scripts it costs a length check per phase. */
+export class ScriptPipeline implements Interceptor {
+  readonly name = "scripts";
+  scripts: ScriptSet = scriptSet([]);
+  readonly #parts: ScriptPipelineParts;
+  readonly #data = new WeakMap<object, SharedData>();
+
+  constructor(parts: ScriptPipelineParts) {
+    this.#parts = parts;
+  }
+
+  onRequestHead(exchange: Exchange): Verdict | Promise<Verdict> {
+    const scripts = this.scripts.on_request;
+    return scripts.length === 0 ? CONTINUE : this.#run(exchange, "request", scripts);
+  }
+
+  onResponseHead(exchange: Exchange): Verdict | Promise<Verdict> {
+    const scripts = this.scripts.on_response;
+    return scripts.length === 0 ? CONTINUE : this.#run(exchange, "response", scripts);
+  }
+
+  /** Scripts see whole messages of WebSocket connections; control frames are not passed to them. */
+  filterMessages(exchange: ExchangeView): MessageFilter | undefined {
+    const request = filteredRequest(exchange);
+    let known: ScriptSet | undefined;
+    let matching: readonly CompiledScript[] = [];
+    const current = (): readonly CompiledScript[] => {
+      if (known !== this.scripts) {
+        known = this.scripts;
+        matching = this.scripts.on_websocket_message.filter((script) => script.matches(request));
+      }
+      return matching;
+    };
+    return {
+      gates: () => current().length > 0,
+      decide: (message) => this.#decideMessage(exchange, current(), message),
+    };
+  }
+
+  #run(exchange: Exchange, phase: Phase, scripts: readonly CompiledScript[]): Verdict | Promise<Verdict> {
+    const { request, moments } = exchange;
+    if (request.scheme === "tcp") return CONTINUE;
+    // A script may change what later ones match, so this only decides whether there is anything to run.
+    const filtered = filteredRequest(exchange);
+    if (scripts.length === 1 && scripts[0]?.matches(filtered) === false) return CONTINUE;
+    return runScripts({
+      exchange,
+      phase,
+      scripts,
+      context: this.#contextOf(exchange),
+      data: this.#dataOf(exchange),
+      durationMs: phase === "response" ? Math.round((moments.firstByte || performance.now()) - moments.started) : null,
+      limits: this.#parts.limits(),
+      call: (script, hook, input, bodies) => this.#parts.runner.call(script.id, hook, input, bodies),
+      onCalled: (script, hook, outcome, changes) => this.#record(script, hook, exchange, outcome, changes),
+    });
+  }
+
+  async #decideMessage(
+    exchange: ExchangeView,
+    scripts: readonly CompiledScript[],
+    message: TappedMessage,
+  ): Promise<MessageVerdict> {
+    let { payload } = message;
+    const { request } = exchange;
+    const type = WS_TYPES[message.opcode];
+    if (type === undefined) return { kind: "pass" };
+    for (const script of scripts) {
+      const outcome = await this.#parts.runner.call(
+        script.id,
+        "on_websocket_message",
+        {
+          context: {
+            ...this.#contextOf(exchange),
+            hook: "on_websocket_message",
+            connection_id: exchange.id,
+            direction: message.direction,
+            message_type: type,
+            is_binary: type === "binary",
+          },
+          request: { method: request.method, url: exchangeUrl(request), fields: request.fields },
+          data: this.#dataOf(exchange).text,
+        },
+        [type === "text" ? payload.toString("utf8") : payload],
+      );
+      const { output, error, bodies } = outcome;
+      const [changed = null] = bodies;
+      const changes: string[] = [];
+      if (output?.data !== undefined) this.#dataOf(exchange).text = output.data;
+      if (output?.bodyChanged === true) {
+        changes.push(`message ${String(payload.length)} to ${String(bytesOf(changed).length)} bytes`);
+        payload = bytesOf(changed);
+      }
+      if (output?.stop === true) changes.push("dropped the message");
+      this.#record(script, "on_websocket_message", exchange, outcome, changes);
+      if (output?.delayMs !== undefined) await delay(this.#parts.limits(), output.delayMs);
+      if (output?.stop === true) return { kind: "drop" };
+      if (error !== null && script.onError === "stop_chain") break;
+    }
+    return payload === message.payload ? { kind: "pass" } : { kind: "replace", payload };
+  }
+
+  #contextOf(exchange: ExchangeView): Readonly<Record<string, unknown>> {
+    return { requestId: exchange.id, sessionId: this.#parts.sessionIdOf(exchange) };
+  }
+
+  #dataOf(exchange: object): SharedData {
+    let data = this.#data.get(exchange);
+    if (data === undefined) this.#data.set(exchange, (data = { text: undefined }));
+    return data;
+  }
+
+  #record(
+    script: CompiledScript,
+    hook: ScriptHook,
+    exchange: ExchangeView | undefined,
+    { durationMs, error, console }: HookOutcome,
+    changes: readonly string[],
+  ): void {
+    this.#parts.onExecution({
+      script_id: script.id,
+      script_name: script.name,
+      hook,
+      ...(exchange?.isRecorded === true && { traffic_entry_id: exchange.id }),
+      duration_ms: durationMs,
+      success: error === null,
+      error,
+      console: [...console],
+      changes: [...changes],
+      timestamp: new Date(this.#parts.nowMs()).toISOString(),
+    });
+  }
+}
+
+/** RFC 6455, section 11.8. */
+const WS_TYPES: Readonly<Record<number, "text" | "binary">> = { 1: "text", 2: "binary" };
