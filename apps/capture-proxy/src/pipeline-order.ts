@@ -4,6 +4,7 @@ import type { SliceName } from "@headworks/capture-contract";
 export const INTERCEPTOR_ORDER = [
   "blocklist", // a blocked host costs no further work and opens no connection
   "rewrites", // everything behind sees the result of declarative edits
+  "scripts", // see the result of declarative edits, and decide before a rule responds
   "mocks", // stands where the forwarder stands, and sees what rewrites made of the request
   "breakpoints", // a person sees exactly what would be sent
   "throttle", // shapes what really goes over the wire

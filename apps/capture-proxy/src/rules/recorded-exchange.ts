@@ -4,7 +4,6 @@ import type {
   RewrittenRequest,
   RewrittenResponse,
   RuleTrace,
-  TrafficEntry,
 } from "@headworks/capture-contract";
 import { reasonPhrase } from "@headworks/http-fields";
 import { decodeContent } from "@headworks/http-fields/content-coding";
@@ -25,6 +24,23 @@ import { parseUrlTarget } from "./url-edit.ts";
 
 const SHOWN_BYTES = 1_048_576;
 
+type RecordedRequest = Pick<
+  RequestData,
+  "method" | "url" | "host" | "path" | "headers_list" | "http_version" | "body" | "body_encoding" | "body_state"
+>;
+type RecordedResponse = Pick<
+  ResponseData,
+  "status_code" | "status_message" | "headers_list" | "http_version" | "body" | "body_encoding" | "body_state"
+>;
+
+/** The messages of an entry. */
+export interface RecordedMessages {
+  readonly request: RecordedRequest;
+  readonly response: RecordedResponse | null;
+  readonly original_request: RecordedRequest | null;
+  readonly original_response: RecordedResponse | null;
+}
+
 /** A stored entry as an exchange that rules can edit: nothing is sent or stored. */
 export class RecordedExchange implements EditedExchange {
   request: RequestMessage;
@@ -35,7 +51,7 @@ export class RecordedExchange implements EditedExchange {
   #requestBody: StoredBody;
   #responseBody: StoredBody;
 
-  constructor(entry: TrafficEntry) {
+  constructor(entry: RecordedMessages) {
     const request = entry.original_request ?? entry.request;
     const response = entry.original_response ?? entry.response;
     this.request = requestMessage(request);
@@ -128,7 +144,11 @@ interface StoredBody {
 
 const NO_BODY: StoredBody = { bytes: Buffer.alloc(0), isWhole: true };
 
-function storedBody({ body, body_encoding: encoding, body_state: state }: RequestData | ResponseData): StoredBody {
+function storedBody({
+  body,
+  body_encoding: encoding,
+  body_state: state,
+}: RecordedRequest | RecordedResponse): StoredBody {
   const isWhole = state === "none" || state === "complete";
   if (body === null) return { bytes: Buffer.alloc(0), isWhole };
   const bytes = encoding === "base64" ? Buffer.from(body.slice("base64:".length), "base64") : Buffer.from(body, "utf8");
@@ -141,7 +161,7 @@ function contentOf({ bytes, isWhole }: StoredBody, limitBytes: number): Content 
   return bytes.length > limitBytes ? { kind: "too-large" } : { kind: "complete", bytes };
 }
 
-function requestMessage(data: RequestData): RequestMessage {
+function requestMessage(data: RecordedRequest): RequestMessage {
   const target = parseUrlTarget(data.url);
   const scheme = (/^[a-z]+/i.exec(data.url)?.[0] ?? "http").toLowerCase();
   return {
@@ -156,7 +176,7 @@ function requestMessage(data: RequestData): RequestMessage {
   };
 }
 
-function responseMessage(data: ResponseData): ResponseMessage {
+function responseMessage(data: RecordedResponse): ResponseMessage {
   return {
     status: data.status_code,
     reason: data.status_message ?? reasonPhrase(data.status_code),

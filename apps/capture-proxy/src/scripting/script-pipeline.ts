@@ -1,4 +1,4 @@
-import type { ScriptExecution, ScriptHook } from "@headworks/capture-contract";
+import type { ScriptHook } from "@headworks/capture-contract";
 import { reasonPhrase } from "@headworks/http-fields";
 import type { RawFields } from "@headworks/http1";
 import type { GuestValue } from "@headworks/sandbox";
@@ -272,11 +272,25 @@ function bytesOf(value: GuestValue): Buffer {
   return typeof value === "string" ? Buffer.from(value, "utf8") : Buffer.from(value);
 }
 
+/** A call of a hook, for the history. */
+export interface HookCall {
+  readonly scriptId: string;
+  readonly scriptName: string;
+  readonly hook: ScriptHook;
+  /** Null without a recorded exchange. */
+  readonly entryId: string | null;
+  readonly durationMs: number;
+  readonly error: string | null;
+  readonly console: readonly string[];
+  readonly changes: readonly string[];
+  readonly atMs: number;
+}
+
 export interface ScriptPipelineParts {
   readonly runner: Pick<ScriptRunner, "call">;
   readonly limits: () => BodyLimits;
   readonly sessionIdOf: (exchange: ExchangeView) => string;
-  readonly onExecution: (execution: ScriptExecution) => void;
+  readonly onCall: (call: HookCall) => void;
   readonly nowMs: () => number;
 }
 
@@ -399,17 +413,16 @@ export class ScriptPipeline implements Interceptor {
     { durationMs, error, console }: HookOutcome,
     changes: readonly string[],
   ): void {
-    this.#parts.onExecution({
-      script_id: script.id,
-      script_name: script.name,
+    this.#parts.onCall({
+      scriptId: script.id,
+      scriptName: script.name,
       hook,
-      ...(exchange?.isRecorded === true && { traffic_entry_id: exchange.id }),
-      duration_ms: durationMs,
-      success: error === null,
+      entryId: exchange?.isRecorded === true ? exchange.id : null,
+      durationMs,
       error,
-      console: [...console],
-      changes: [...changes],
-      timestamp: new Date(this.#parts.nowMs()).toISOString(),
+      console,
+      changes,
+      atMs: this.#parts.nowMs(),
     });
   }
 }

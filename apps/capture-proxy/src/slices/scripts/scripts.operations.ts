@@ -279,7 +279,7 @@ async function testedEntry({ traffic }: ScriptsOperationsParts, body: ScriptTest
     const path = `body/${request === undefined ? "response" : "request"}`;
     throw validationError([{ path, message: "cannot be combined with entry_id" }]);
   }
-  const entry = await traffic.getEntry(id, { includeBodies: true, decompressed: true });
+  const entry = await traffic.getEntry(id, { includeBodies: true, decompressed: false });
   if (entry === undefined) return notFound("traffic entry", id);
   if (!entry.is_passthrough) return entry;
   throw validationError([

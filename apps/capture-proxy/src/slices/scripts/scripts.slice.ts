@@ -8,42 +8,20 @@ import {
   ScriptUpdate,
   type TrafficEntry,
 } from "@headworks/capture-contract";
-import type { Interceptor, Observer } from "#exchange/phases.ts";
 import { portableList } from "#portable/portable-list.ts";
 import { RuleTable } from "#rules/rule-table.ts";
+import { createScriptEngine } from "#scripting/script-engine.ts";
 import type { Slice, SliceHost } from "#slice.ts";
 import type { Database } from "#storage/database.ts";
 import { filterIssues } from "./match-filter.ts";
 import { createScriptHistory, createScriptValues, type ScriptHistory, type ScriptValues } from "./script-history.ts";
 import { createScriptProblems } from "./script-problems.ts";
 import { readScript, showScript, type StoredScript } from "./script-rule.ts";
-import { createSyntaxChecker, type ScriptRunner } from "./script-runner.ts";
 import { type ActiveScript, createScriptCompiler } from "./scripts.compile.ts";
 import { createScriptsOperations } from "./scripts.operations.ts";
 
-/** What runs scripts. */
-export interface ScriptEngine {
-  readonly runner: ScriptRunner;
-  readonly interceptor?: Interceptor;
-  readonly observer?: Observer;
-  readonly testScript: (body: ScriptTest, entry: TrafficEntry | undefined) => Promise<ScriptTestResult>;
-  /** The script API as TypeScript declarations. */
-  readonly typesText: string;
-}
-
-export interface ScriptEngineParts {
-  readonly host: SliceHost;
-  /** The scripts that run, in order; replaced as a whole on each change. */
-  readonly active: () => readonly ActiveScript[];
-  readonly history: Pick<ScriptHistory, "record">;
-  readonly values: Pick<ScriptValues, "all" | "write">;
-}
-
 /** Scripts of users that run for exchanges. */
-export function createScriptsSlice(
-  host: SliceHost,
-  createEngine: (parts: ScriptEngineParts) => ScriptEngine = createSyntaxEngine,
-): Slice<typeof scriptsOperations> {
+export function createScriptsSlice(host: SliceHost): Slice<typeof scriptsOperations> {
   const { clock, database, events, log, settings } = host;
   const table = createScriptTable(database);
   const values = createScriptValues(database);
@@ -55,13 +33,18 @@ export function createScriptsSlice(
       log.warn({ err: error }, "executions of scripts could not be saved; they are kept and retried"),
   });
   let active: readonly ActiveScript[] = [];
-  const engine = createEngine({ host, active: () => active, history, values });
+  const engine = createScriptEngine({
+    host,
+    values,
+    onCall: (call) => history.record(call),
+    onProblem: () => events.changed("scripts"),
+  });
   const { runner } = engine;
   const problems = createScriptProblems((source) => runner.validate(source));
   const compile = createScriptCompiler((script) => problems.problemOf(script));
   const load = (): void => {
     active = compile(table.list());
-    runner.load(active.map(({ id, name, source }) => ({ id, name, source })));
+    engine.load(active);
   };
   const checkSources = async (): Promise<void> => {
     if (!(await problems.check(table.list()))) return;
@@ -84,15 +67,14 @@ export function createScriptsSlice(
       problems,
       active: () => active,
       validate: (source) => runner.validate(source),
-      testScript: engine.testScript,
+      testScript: engine.test,
       typesText: engine.typesText,
       traffic: host.store,
       settings,
       clock,
       onChange,
     }),
-    ...(engine.interceptor === undefined ? {} : { interceptor: engine.interceptor }),
-    ...(engine.observer === undefined ? {} : { observer: engine.observer }),
+    interceptor: engine.pipeline,
     task: {
       start: (signal) => {
         history.start(signal);
@@ -173,12 +155,4 @@ function createScriptTable(database: Database): RuleTable<StoredScript> {
       };
     },
   });
-}
-
-function createSyntaxEngine(): ScriptEngine {
-  return {
-    runner: createSyntaxChecker(),
-    testScript: () => Promise.reject(new Error("no scripts run")),
-    typesText: "",
-  };
 }

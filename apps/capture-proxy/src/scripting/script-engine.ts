@@ -1,0 +1,73 @@
+import { readFileSync } from "node:fs";
+import type { ScriptHook, ScriptTest, ScriptTestResult, TrafficEntry } from "@headworks/capture-contract";
+import type { BodyLimits } from "#rules/message-edit.ts";
+import type { SliceHost } from "#slice.ts";
+import { type CompiledScript, type HookCall, namesBody, ScriptPipeline, scriptSet } from "./script-pipeline.ts";
+import { createScriptRunner, type ScriptRunner, type ScriptValues } from "./script-runner.ts";
+import { testScript } from "./script-test.ts";
+
+/** A script that runs, and what it sees. */
+export interface ActiveScript {
+  readonly id: string;
+  readonly name: string;
+  readonly source: string;
+  readonly hooks: ReadonlySet<ScriptHook>;
+  readonly onError: CompiledScript["onError"];
+  readonly matches: CompiledScript["matches"];
+}
+
+export interface ScriptEngineParts {
+  readonly host: SliceHost;
+  readonly values: ScriptValues;
+  readonly onCall: (call: HookCall) => void;
+  /** A script cannot run, or can again. */
+  readonly onProblem: (scriptId: string) => void;
+}
+
+/** Runs scripts for exchanges, and in tests. */
+export interface ScriptEngine {
+  readonly runner: ScriptRunner;
+  readonly pipeline: ScriptPipeline;
+  /** Replaces the scripts that run, in the order of execution. */
+  load(scripts: readonly ActiveScript[]): void;
+  test(body: ScriptTest, entry: TrafficEntry | undefined): Promise<ScriptTestResult>;
+  /** The script API as TypeScript declarations. */
+  readonly typesText: string;
+}
+
+export function createScriptEngine({ host, values, onCall, onProblem }: ScriptEngineParts): ScriptEngine {
+  const { clock, settings, store } = host;
+  const after: BodyLimits["after"] = (delayMs, callback) => clock.after(delayMs, callback);
+  const limits = (): BodyLimits => ({
+    bodyBytes: settings.running.rewrite_body_limit,
+    waitMs: settings.running.rewrite_body_wait_ms,
+    after,
+  });
+  const runner = createScriptRunner({
+    limits: () => ({
+      timeoutMs: settings.running.script_timeout_ms,
+      memoryLimitMb: settings.running.script_memory_limit_mb,
+      capturesConsole: settings.running.script_capture_console,
+    }),
+    values,
+    onProblem,
+    after,
+  });
+  const pipeline = new ScriptPipeline({
+    runner,
+    limits,
+    sessionIdOf: (exchange) => store.sessionIdOf(exchange),
+    onCall,
+    nowMs: () => clock.now(),
+  });
+  return {
+    runner,
+    pipeline,
+    load: (scripts) => {
+      runner.load(scripts.map(({ id, name, source }) => ({ id, name, source })));
+      pipeline.scripts = scriptSet(scripts.map((script) => ({ ...script, usesBody: namesBody(script.source) })));
+    },
+    test: async (body, entry) => await testScript(body, entry, { runner, limits }),
+    typesText: readFileSync(new URL("./script-api.d.ts", import.meta.url), "utf8"),
+  };
+}
