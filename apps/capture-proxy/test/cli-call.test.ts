@@ -10,7 +10,7 @@ import { operations } from "@headworks/capture-contract";
 import type { Operation, Operations } from "@headworks/contract-kit";
 import { temporaryDirectory } from "@headworks/testkit";
 import { Command } from "commander";
-import { addOperationCommands } from "#cli/call.ts";
+import { addOperationCommands, operationsOfGroup } from "#cli/call.ts";
 import { COMMAND_GROUPS } from "#cli/program.ts";
 import { COMMAND_SHAPES, commandName } from "#cli/command-names.ts";
 import { readText } from "#cli/schema-options.ts";
@@ -20,15 +20,21 @@ import type { CommandSetting, CommandResult } from "./cli-rig.ts";
 
 const tables = operations as Readonly<Record<string, Operations>>;
 
-function offered(slice: string): string[] {
-  return Object.entries(tables[slice] ?? {})
-    .filter(([, operation]: [string, Operation]) => operation.expose?.cli !== false)
-    .map(([name]) => name);
-}
-
 describe("the command line and the contract", () => {
   test("every slice has a group, and every group a slice", () => {
     assert.deepEqual(COMMAND_GROUPS.map(({ slice }) => slice).toSorted(), Object.keys(operations).toSorted());
+  });
+
+  test("every offered operation is in one group", () => {
+    const offered = Object.entries(tables).flatMap(([slice, table]) =>
+      Object.entries(table)
+        .filter(([, { expose }]: [string, Operation]) => expose?.cli !== false)
+        .map(([name]) => `${slice}.${name}`),
+    );
+    const grouped = Object.keys(tables).flatMap((group) =>
+      operationsOfGroup(group).map(([slice, name]) => `${slice}.${name}`),
+    );
+    assert.deepEqual(grouped.toSorted(), offered.toSorted());
   });
 
   for (const slice of Object.keys(operations)) {
@@ -37,9 +43,9 @@ describe("the command line and the contract", () => {
       addOperationCommands(group, slice, {} as never, { exitCode: 0 });
       const names = group.commands.map((command) => command.name());
       assert.equal(new Set(names).size, names.length, names.join(" "));
-      const expected = offered(slice).flatMap((name) => [
-        commandName(slice, name),
-        ...(COMMAND_SHAPES[`${slice}.${name}`]?.shortcuts ?? []).map((shortcut) => shortcut.name),
+      const expected = operationsOfGroup(slice).flatMap(([owner, name]) => [
+        commandName(owner, name),
+        ...(COMMAND_SHAPES[`${owner}.${name}`]?.shortcuts ?? []).map((shortcut) => shortcut.name),
       ]);
       assert.deepEqual(names.toSorted(), expected.toSorted());
       for (const command of group.commands) {
@@ -62,6 +68,7 @@ describe("the command line and the contract", () => {
       assert.ok(operation, key);
       const known = JSON.stringify([operation.query ?? {}, operation.body ?? {}]);
       const named = [...Object.keys(shape.flags ?? {}), ...(shape.hidden ?? []), ...(shape.positional ?? [])];
+      named.push(...Object.keys({ ...shape.files, ...shape.defaults }));
       for (const property of named) {
         assert.ok(known.includes(`"${property.split(".").at(-1) ?? ""}"`), `${key}: ${property}`);
       }

@@ -145,13 +145,18 @@ export const ScriptTemplate = strictObject(
 
 export type ScriptTemplate = Static<typeof ScriptTemplate>;
 
+const TIMEOUT = "Maximum milliseconds of one call, waiting for its thread included";
+const MEMORY = "Maximum memory of one script, in mebibytes";
+const CONSOLE = "Keep the lines that scripts write with `console`";
+const HISTORY = "Number of executions that are kept; the oldest are removed";
+
 /** The limits under which scripts run. */
 export const ScriptConfig = strictObject(
   {
-    timeout_ms: Type.Integer({ description: "Maximum time of one call, waiting for its thread included" }),
-    memory_limit_mb: Type.Integer({ description: "Maximum memory of one script" }),
-    capture_console: Type.Boolean({ description: "Keep the lines that scripts write with `console`" }),
-    history_limit: Type.Integer({ description: "Number of executions that are kept; the oldest are removed" }),
+    timeout_ms: Type.Integer({ description: TIMEOUT }),
+    memory_limit_mb: Type.Integer({ description: MEMORY }),
+    capture_console: Type.Boolean({ description: CONSOLE }),
+    history_limit: Type.Integer({ description: HISTORY }),
     max_memory_bytes: Type.Integer({ description: "`memory_limit_mb` in bytes" }),
     enable_console: Type.Boolean({ description: "The same as `capture_console`" }),
     allow_network: Type.Boolean({ description: "Always false: scripts have no network" }),
@@ -165,10 +170,10 @@ export type ScriptConfig = Static<typeof ScriptConfig>;
 /** Body of a change; what GET returned may be sent back. Of two names of one limit, the one that differs counts. */
 export const ScriptConfigUpdate = strictObject(
   {
-    timeout_ms: Type.Optional(Type.Integer({ minimum: 10, maximum: 60_000 })),
-    memory_limit_mb: Type.Optional(Type.Integer({ minimum: 2, maximum: 512 })),
-    capture_console: Type.Optional(Type.Boolean()),
-    history_limit: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000 })),
+    timeout_ms: Type.Optional(Type.Integer({ minimum: 10, maximum: 60_000, description: TIMEOUT })),
+    memory_limit_mb: Type.Optional(Type.Integer({ minimum: 2, maximum: 512, description: MEMORY })),
+    capture_console: Type.Optional(Type.Boolean({ description: CONSOLE })),
+    history_limit: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000, description: HISTORY })),
     max_memory_bytes: Type.Optional(
       Type.Integer({
         minimum: 2_097_152,
@@ -190,14 +195,16 @@ const sampleHeaders = Type.Record(Type.String(), Type.Union([Type.String(), Type
   description: "Values by field name; an array for several fields of a name",
 });
 const sampleBody = Type.Optional(
-  nullable(Type.String({ maxLength: 8_388_608 }), { description: "Text, or `base64:` and standard base64" }),
+  nullable(Type.String({ maxLength: 8_388_608 }), { description: "The body: text, or `base64:` and standard base64" }),
 );
 
 /** A request that exists only for a dry run or a preview. */
 export const SampleRequest = strictObject(
   {
-    method: Type.Optional(Type.String({ minLength: 1, maxLength: 32, description: "Default: GET" })),
-    url: Type.Optional(Type.String({ minLength: 1, maxLength: 8192, description: "Default: https://example.com/" })),
+    method: Type.Optional(Type.String({ minLength: 1, maxLength: 32, description: "The method. Default: GET" })),
+    url: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 8192, description: "The URL. Default: https://example.com/" }),
+    ),
     headers: Type.Optional(sampleHeaders),
     body: sampleBody,
   },
@@ -206,7 +213,7 @@ export const SampleRequest = strictObject(
 
 export const SampleResponse = strictObject(
   {
-    status_code: Type.Optional(Type.Integer({ minimum: 100, maximum: 599, description: "Default: 200" })),
+    status_code: Type.Optional(Type.Integer({ minimum: 100, maximum: 599, description: "The status. Default: 200" })),
     status_message: Type.Optional(Type.String({ maxLength: 255 })),
     headers: Type.Optional(sampleHeaders),
     body: sampleBody,
@@ -217,7 +224,7 @@ export const SampleResponse = strictObject(
 const sampleMessage = strictObject(
   {
     direction: Type.Optional(oneOf(["send", "receive"], { description: "`send` is from the client. Default: `send`" })),
-    message_type: Type.Optional(oneOf(["text", "binary"])),
+    message_type: Type.Optional(oneOf(["text", "binary"], { description: "Default: `text`" })),
     payload: Type.Optional(Type.String({ maxLength: 8_388_608, description: "Text, or `base64:` and base64" })),
     service: Type.Optional(Type.String({ maxLength: 255, description: "gRPC: `package.Service`" })),
     method: Type.Optional(Type.String({ maxLength: 255, description: "gRPC: the name of the method" })),
@@ -228,7 +235,7 @@ const sampleMessage = strictObject(
 export const ScriptTest = strictObject(
   {
     source,
-    hook: ScriptHook,
+    hook: oneOf([...SCRIPT_HOOKS], { description: "The hook to call" }),
     entry_id: Type.Optional(
       Type.String({
         minLength: 1,
@@ -320,7 +327,7 @@ export type ScriptMatch = Static<typeof ScriptMatch>;
 
 export const ScriptMatchPreview = strictObject({
   url: Type.String({ minLength: 1, maxLength: 8192 }),
-  method: Type.Optional(Type.String({ minLength: 1, maxLength: 32, description: "Default: GET" })),
+  method: Type.Optional(Type.String({ minLength: 1, maxLength: 32, description: "The method. Default: GET" })),
   host: Type.Optional(Type.String({ minLength: 1, maxLength: 255, description: "Default: the host of the URL" })),
   path: Type.Optional(Type.String({ minLength: 1, maxLength: 8192, description: "Default: the path of the URL" })),
   hook: Type.Optional(ScriptHook),
@@ -411,6 +418,7 @@ export const scriptsOperations = defineOperations({
     access: "scripts:read",
     body: strictObject({ source: Type.String({ maxLength: 1_048_576 }) }),
     responses: { 200: ScriptValidation },
+    expose: { cli: false },
   },
   previewScriptMatches: {
     method: "POST",

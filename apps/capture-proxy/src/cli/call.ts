@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { Argument, type Command } from "commander";
+import { Argument, type Command, Option } from "commander";
 import { operations } from "@headworks/capture-contract";
 import { isNumeric, readJson } from "@headworks/json";
 import type { Operation, Operations } from "@headworks/contract-kit";
@@ -33,11 +33,27 @@ Times in a query are UTC unless they include a zone: since:2026-11-21T10:05 or s
 local times with their zone, which can be used in queries; since:10m is ten minutes ago.
 `;
 
-/** Adds a subcommand for every operation of a slice that the command line offers, and the shortcuts. */
-export function addOperationCommands(group: Command, slice: string, invocation: Invocation, outcome: Outcome): void {
-  const table = (operations as Readonly<Record<string, Operations>>)[slice] ?? {};
-  for (const [name, operation] of Object.entries(table)) {
-    if (operation.expose?.cli === false) continue;
+/** The operations whose commands are in a group, in the order of the contract. */
+export function operationsOfGroup(group: string): readonly (readonly [slice: string, name: string, Operation])[] {
+  return Object.entries(operations as Readonly<Record<string, Operations>>).flatMap(([slice, table]) =>
+    Object.entries(table)
+      .filter(([name, { expose }]) => expose?.cli !== false && groupOf(slice, name) === group)
+      .map(([name, operation]) => [slice, name, operation] as const),
+  );
+}
+
+function groupOf(slice: string, name: string): string {
+  return COMMAND_SHAPES[`${slice}.${name}`]?.group ?? slice;
+}
+
+/** Adds a subcommand for every operation of a group that the command line offers, and the shortcuts. */
+export function addOperationCommands(
+  group: Command,
+  groupName: string,
+  invocation: Invocation,
+  outcome: Outcome,
+): void {
+  for (const [slice, name, operation] of operationsOfGroup(groupName)) {
     const shape = COMMAND_SHAPES[`${slice}.${name}`] ?? {};
     const add = (commandText: string, summary: string, shortcut?: CommandShortcut): void => {
       const command = group.command(commandText).summary(summary).description(summary);
@@ -68,7 +84,10 @@ function fillCommand(command: Command, facts: OperationCommand, invocation: Invo
   for (const property of properties) {
     const name = property.path.join(".");
     if (positional.includes(name)) continue;
-    addPropertyOptions(command, property, shape.flags?.[name], operation.bodyOptional === true);
+    addPropertyOptions(command, shownProperty(property, shape), shape.flags?.[name], operation.bodyOptional === true);
+  }
+  for (const [name, flags] of Object.entries(shape.files ?? {})) {
+    command.option(flags, `The ${name} from a file; \`-\` reads standard input`);
   }
   if (hasJsonBody(operation) && facts.shortcut?.body === undefined) {
     command.option(
@@ -85,6 +104,17 @@ function fillCommand(command: Command, facts: OperationCommand, invocation: Invo
   });
 }
 
+/** A property as its flag describes it: with the command line's own default, and not required beside a file. */
+function shownProperty(property: InputProperty, { defaults, files }: CommandShape): InputProperty {
+  const name = property.path.join(".");
+  const value = defaults?.[name];
+  const isRequired = property.isRequired && files?.[name] === undefined;
+  if (value === undefined) return { ...property, isRequired };
+  const description = property.schema.description?.replace(/\. Default: .*$/u, "");
+  const schema = { ...property.schema, default: value, ...(description === undefined ? {} : { description }) };
+  return { ...property, isRequired, schema };
+}
+
 /** Calls the operation with the parameters of the command line and prints the response. */
 async function runOperation(command: Command, facts: OperationCommand, invocation: Invocation): Promise<number> {
   const given = command.optsWithGlobals<{ apiUrl?: string; timeout?: string; json?: boolean; output?: string }>();
@@ -92,8 +122,9 @@ async function runOperation(command: Command, facts: OperationCommand, invocatio
   const input = await requestOf(command, facts, address, invocation);
   if (hasMedia(facts.operation)) {
     await saveResponse(await callApi(address, facts.operation, input), given.output, invocation);
-  } else await showJson(address, facts, input, given.json === true, invocation);
-  return EXIT.ok;
+    return EXIT.ok;
+  }
+  return await showJson(address, facts, input, given.json === true, invocation);
 }
 
 async function requestOf(
@@ -113,7 +144,7 @@ async function requestOf(
   };
   for (const property of properties) {
     const name = property.path.join(".");
-    const given = positional.includes(name) ? words.shift() : givenValue(command, property, shape.flags?.[name]);
+    const given = positional.includes(name) ? words.shift() : await valueOf(command, property, shape, invocation);
     if (given === undefined) continue;
     const value = await withEntryIds(address, property, given);
     if (property.location === "query") query[name] = value;
@@ -121,7 +152,7 @@ async function requestOf(
       throw new CommandFailure(EXIT.usage, "--body must be a JSON object if it is combined with other flags");
     } else bodies.value = withValue(bodies.value, property.path, value);
   }
-  refuseMissing(properties, query, bodies.value, operation);
+  refuseMissing(facts, query, bodies.value);
   return {
     params,
     query,
@@ -132,36 +163,68 @@ async function requestOf(
   };
 }
 
+/** What was given for a property, as its flag or as the file of its text; else its default. */
+async function valueOf(
+  command: Command,
+  property: InputProperty,
+  shape: CommandShape,
+  invocation: Invocation,
+): Promise<unknown> {
+  const { flags, files, defaults } = shape;
+  const name = property.path.join(".");
+  const given = givenValue(command, property, flags?.[name]);
+  const fileFlags = files?.[name];
+  const path = fileFlags === undefined ? undefined : optionValue(command, fileFlags);
+  if (path === undefined) return given === undefined ? defaults?.[name] : given;
+  if (given === undefined) return await readTextFile(path, invocation);
+  throw new CommandFailure(EXIT.usage, `${saidFlags(property, shape, " and ")} cannot be combined`);
+}
+
+function optionValue(command: Command, flags: string): string | undefined {
+  return command.getOptionValue(new Option(flags).attributeName()) as string | undefined;
+}
+
+/** The flags that give a property, for messages. */
+function saidFlags({ path }: InputProperty, { flags, files }: CommandShape, conjunction: string): string {
+  const name = path.join(".");
+  const all = [flags?.[name] ?? `--${path.join("-").replaceAll("_", "-")}`, files?.[name]];
+  return all.flatMap((each) => (each === undefined ? [] : (new Option(each).long ?? []))).join(conjunction);
+}
+
 function refuseMissing(
-  properties: readonly InputProperty[],
+  { properties, operation, shape }: OperationCommand,
   query: Readonly<Record<string, unknown>>,
   body: unknown,
-  operation: Operation,
 ): void {
   const given = { ...query, ...(isObject(body) ? body : {}) };
   const isBodyLeftOut = body === undefined && operation.bodyOptional === true;
   const missing = properties
     .filter((property) => property.isRequired && !(property.location === "body" && isBodyLeftOut))
-    .map(({ path }) => path.join("-"))
-    .filter((name) => !Object.hasOwn(given, name))
-    .map((name) => `--${name.replaceAll("_", "-")}`);
+    .filter(({ path }) => !Object.hasOwn(given, path.join("-")))
+    .map((property) => saidFlags(property, shape, " or "));
   if (missing.length > 0) {
     throw new CommandFailure(EXIT.usage, `${missing.join(" and ")} ${missing.length === 1 ? "is" : "are"} required`);
   }
 }
 
-async function readBody(text: string, invocation: Invocation): Promise<unknown> {
-  const source = text === "-" ? "standard input" : text.startsWith("@") ? text.slice(1) : "--body";
-  let json = text;
+/** The text of a file, or of standard input for `-`. */
+export async function readTextFile(path: string, invocation: Invocation): Promise<string> {
   try {
-    if (text === "-") json = await readText(invocation.stdin as AsyncIterable<Uint8Array>);
-    else if (text.startsWith("@")) json = readFileSync(text.slice(1), "utf8");
+    if (path === "-") return await readText(invocation.stdin as AsyncIterable<Uint8Array>);
+    return readFileSync(path, "utf8");
   } catch (error) {
+    const source = path === "-" ? "standard input" : path;
     throw new CommandFailure(EXIT.failure, `Cannot read ${source}: ${(error as Error).message}`, { cause: error });
   }
+}
+
+async function readBody(text: string, invocation: Invocation): Promise<unknown> {
+  const file = text === "-" ? "-" : text.startsWith("@") ? text.slice(1) : undefined;
+  const json = file === undefined ? text : await readTextFile(file, invocation);
   try {
     return readJson(json);
   } catch (error) {
+    const source = text === "-" ? "standard input" : (file ?? "--body");
     throw new CommandFailure(EXIT.usage, `${source} is not JSON: ${(error as Error).message}`, { cause: error });
   }
 }
@@ -177,27 +240,30 @@ function withValue(target: unknown, path: readonly string[], value: unknown): un
   return { ...object, [name]: withValue(object[name], rest, value) };
 }
 
+/** Prints the response; returns the exit code. */
 async function showJson(
   address: ApiAddress,
   { operation, shape }: OperationCommand,
   input: ApiRequest,
   isRaw: boolean,
   invocation: Invocation,
-): Promise<void> {
+): Promise<number> {
   const { stdout, stderr } = invocation;
   const { text, value, headers } = await callJson(address, operation, input);
+  const isFailure = shape.failure !== undefined && isObject(value) && value[shape.failure] !== null;
+  const exitCode = isFailure ? EXIT.failure : EXIT.ok;
   if (isRaw) {
     if (text !== "") writeJson(stdout, text);
-    return;
+    return exitCode;
   }
   if (value === undefined) {
     stderr.write("Done\n");
-    return;
+    return exitCode;
   }
   if (shape.prints !== undefined && isObject(value)) {
     const result = String(value[shape.prints]);
     stdout.write(`${stdout.isTty ? visibleText(result, true) : result}\n`);
-    return;
+    return exitCode;
   }
   const schemaId = rowSchemaId(operation);
   const page = pageOf(value);
@@ -208,6 +274,7 @@ async function showJson(
     stderr.write(`${stderr.style("dim", `${shown.length} of ${total}`)}\n`);
   }
   if (page?.next !== undefined) stderr.write(`${stderr.style("dim", `More: --cursor ${page.next}`)}\n`);
+  return exitCode;
 }
 
 interface Page {

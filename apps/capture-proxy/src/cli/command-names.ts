@@ -1,14 +1,22 @@
 /** Where the command of an operation differs from what its name and schema give. */
 export interface CommandShape {
   readonly name?: string;
+  /** The group of the command, if it is not that of its slice. */
+  readonly group?: string;
   /** Body or query properties given as words instead of flags, in order. */
   readonly positional?: readonly string[];
   /** Other flags of properties: `status_code: "-s, --status <code>"`. */
   readonly flags?: Readonly<Record<string, string>>;
+  /** Flags that read a property from a file: `source: "--file <file>"`. */
+  readonly files?: Readonly<Record<string, string>>;
+  /** Values of properties that are not given, where the command line has other defaults than the API. */
+  readonly defaults?: Readonly<Record<string, string | number>>;
   /** Properties that have no flag: read-only fields that the body tolerates, or second spellings. */
   readonly hidden?: readonly string[];
   /** The property of the response that is the result: a text for pipes, printed alone and unchanged. */
   readonly prints?: string;
+  /** The property of the response that tells why the command failed; null for success. */
+  readonly failure?: string;
   /** Additional header fields, such as the confirmation that an operation requires: the command itself confirms. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Further commands that do the same with some values set. */
@@ -52,6 +60,8 @@ const NOUNS: Readonly<Record<string, readonly string[]>> = {
 };
 
 const FILTER_FLAGS = { q: "-q, --query <query>", method: "-m, --method <method>", status_code: "-s, --status <codes>" };
+const LIMIT_FLAG = { limit: "-l, --limit <count>" };
+const SCRIPT_FILE = { source: "--file <file>" };
 const GRPC_FLAGS = { status_code: "-s, --status <code>", limit: "-l, --limit <count>" };
 
 /** State that the responses of mirror, log and auto-save contain besides settings; changes ignore it. */
@@ -236,11 +246,50 @@ export const COMMAND_SHAPES: Readonly<Record<string, CommandShape>> = {
   "breakpoints.holdPausedItem": { name: "hold" },
   "breakpoints.getPauseAll": { name: "pause-all-status" },
   "rewrites.toggleRewrites": { name: "batch-toggle" },
-  "scripts.updateScriptConfig": { name: "config-update" },
-  "scripts.listScriptHistory": { name: "history-all" },
-  "scripts.getScriptHistory": { name: "history" },
+  "scripts.createScript": {
+    flags: {
+      name: "-n, --name <name>",
+      source: "-i, --inline <source>",
+      hooks: "-H, --hook <hooks>",
+      description: "-d, --description <text>",
+    },
+    files: SCRIPT_FILE,
+  },
+  "scripts.updateScript": {
+    flags: {
+      name: "-n, --name <name>",
+      source: "-i, --inline <source>",
+      hooks: "-H, --hook <hooks>",
+      description: "-d, --description <text>",
+    },
+    files: SCRIPT_FILE,
+    hidden: ["modified_at", "problem"],
+  },
+  "scripts.testScript": {
+    flags: {
+      source: "-i, --inline <source>",
+      hook: "-H, --hook <hook>",
+      entry_id: "-e, --entry-id <id>",
+      "request.method": "-m, --method <method>",
+      "request.url": "--url <url>",
+      "request.body": "--request-text <text>",
+      "response.status_code": "-s, --status <code>",
+      "response.body": "--response-text <text>",
+    },
+    files: SCRIPT_FILE,
+    hidden: ["response.status_message"],
+    failure: "error",
+  },
+  "scripts.reorderScript": { flags: { priority: "-p, --priority <number>" } },
+  "scripts.updateScriptConfig": {
+    name: "config-update",
+    hidden: ["max_memory_bytes", "enable_console", "allow_network", "allow_fs"],
+  },
+  "scripts.listScriptHistory": { name: "history-all", flags: LIMIT_FLAG, defaults: { limit: 20 } },
+  "scripts.getScriptHistory": { name: "history", flags: LIMIT_FLAG, defaults: { limit: 20 } },
   "scripts.clearScriptHistory": { name: "history-clear" },
-  "scripts.previewScriptMatches": { name: "match-preview" },
+  "scripts.getScriptTraces": { group: "traffic", name: "script-traces" },
+  "scripts.previewScriptMatches": { name: "match-preview", flags: { method: "-m, --method <method>" } },
   "persistence.saveRules": { headers: { "x-weir-confirm": "true" } },
   "metrics.getDetailedHealth": { name: "health" },
   "metrics.getPrometheusMetrics": { name: "prometheus" },

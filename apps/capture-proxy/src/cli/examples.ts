@@ -78,6 +78,22 @@ export const WRITTEN_EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   "rewrites update": [
     `weir rewrites update ID --name live --direction response --path-pattern '^/cart' --body '{"rewrites": [{"type": "body_rewrite", "pattern": "staging", "replacement": "live"}]}'`,
   ],
+  scripts: ["weir scripts create --name tag --file tag.js", "weir scripts test --file tag.js --hook on_request"],
+  "scripts create": [
+    "weir scripts create --name tag --file tag.js",
+    'weir scripts create --name tag --inline \'function onRequest(request) { request.headers["X-Tag"] = "1"; }\'',
+    `weir scripts create --name tag --file tag.js --body '{"match_filter": {"host_pattern": "*.example.com"}}'`,
+  ],
+  "scripts update": ["weir scripts update ID --file tag.js"],
+  "scripts test": [
+    "weir scripts test --file tag.js --hook on_request --url https://api.example.com/orders",
+    "weir scripts test --file tag.js --hook on_response --entry-id ID",
+  ],
+  "scripts validate": ["weir scripts validate --file tag.js", "cat tag.js | weir scripts validate --file -"],
+  "scripts reorder": ["weir scripts reorder ID --priority 50", "weir scripts reorder ID --direction up"],
+  "scripts match-preview": ["weir scripts match-preview --url https://api.example.com/orders --method POST"],
+  "scripts config-update": ["weir scripts config-update --timeout-ms 1000"],
+  "scripts types": ["weir scripts types -o weir.d.ts"],
   mocks: ["weir mocks list", "weir mocks create --name \"no stock\" --url-pattern '*/stock*' --status-code 409"],
   "mocks create": [
     `weir mocks create --name "no stock" --url-pattern '*/stock*' --status-code 409 --text '{"left": 0}'`,

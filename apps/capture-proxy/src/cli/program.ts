@@ -79,6 +79,7 @@ const COMMANDS: readonly LazyCommand[] = [
       if (slice === "ws-traffic") (await import("./ws-tail.ts")).addWsTailCommand(command, invocation, outcome);
       if (slice === "grpc") (await import("./grpc-schemas.ts")).addGrpcSchemaCommands(command, invocation);
       if (slice === "logs") (await import("./logs.ts")).addLogsTailCommand(command, invocation, outcome);
+      if (slice === "scripts") (await import("./scripts.ts")).addScriptValidateCommand(command, invocation, outcome);
       if (slice === "replay") (await import("./replay.ts")).addReplayCommands(command, invocation, outcome);
     },
   })),

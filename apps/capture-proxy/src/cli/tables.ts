@@ -22,7 +22,10 @@ import {
   type ReplayResult,
   type RewriteRule,
   type Run,
+  type ScriptExecution,
+  type ScriptMatch,
   type SavedRequest,
+  type Script,
   type StreamFrame,
   type StreamSummary,
   type ThrottleProfile,
@@ -462,6 +465,38 @@ const templates: readonly WideColumn<{ readonly name: string; readonly descripti
   { title: "Description", text: (row) => row.description, shrinksTo: 20 },
 ];
 
+const scripts: readonly WideColumn<Script | ScriptMatch>[] = [
+  on,
+  { ...priority, fromColumns: 0 },
+  name,
+  { title: "Hooks", text: (row) => row.hooks.join(", "), shrinksTo: 10 },
+  { title: "Matches", text: (row) => filterText(row.match_filter), shrinksTo: 12, fromColumns: 100 },
+  { title: "Problem", text: (row) => ("problem" in row ? (row.problem ?? "") : ""), shrinksTo: 8, style: () => "red" },
+  id,
+];
+
+function filterText(filter: Script["match_filter"]): string {
+  if (filter === undefined) return "everything";
+  return Object.entries(filter)
+    .map(([part, pattern]) => `${part.replace("_pattern", "")} ${pattern}`)
+    .join(", ");
+}
+
+const executions: readonly WideColumn<ScriptExecution>[] = [
+  { title: "Time", text: (row) => timeText(row.timestamp), fromColumns: 100 },
+  { title: "Script", text: (row) => row.script_name, shrinksTo: 10 },
+  { title: "Hook", text: (row) => row.hook ?? "" },
+  { title: "Took", text: (row) => durationText(row.duration_ms), align: "right" },
+  {
+    title: "Result",
+    text: (row) => row.error ?? (row.changes.length === 0 ? "ok" : row.changes.join("; ")),
+    style: (row) => (row.success ? "green" : "red"),
+    shrinksTo: 12,
+  },
+  { title: "Console", text: (row) => row.console.join("; "), shrinksTo: 10 },
+  { title: "Entry", text: (row) => row.traffic_entry_id ?? "", fromColumns: 150 },
+];
+
 const misses: readonly WideColumn<MockMiss>[] = [
   { title: "Time", text: (row) => timeText(row.timestamp) },
   { title: "Method", text: (row) => row.method },
@@ -501,6 +536,10 @@ export const TABLES: Readonly<Record<string, readonly WideColumn<never>[]>> = {
   MockTemplate: templates,
   MockMiss: misses,
   RewriteTemplate: templates,
+  Script: scripts,
+  ScriptMatch: scripts,
+  ScriptExecution: executions,
+  ScriptTemplate: templates,
   ThrottleProfile: throttleProfiles,
   SavedRequest: savedRequests,
   ReplayResult: replays,
