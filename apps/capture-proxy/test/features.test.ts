@@ -29,6 +29,19 @@ test("without the feature grpc calls pass and are entries, nothing of them is de
   }
 });
 
+test("without the feature scripting its operations answer 501", async () => {
+  await using rig = await startProxyRig({ "disable-feature": "scripting" });
+  for (const [method, path, sent] of [
+    ["GET", "/scripts", undefined],
+    ["POST", "/scripts", { nonsense: true }],
+    ["GET", "/scripts/config", undefined],
+    ["GET", "/traffic/any/script-traces", undefined],
+  ] as const) {
+    const { code, error } = await rig.api<{ code: string; error: string }>(method, path, sent, 501);
+    assert.deepEqual([code, error], ["NOT_IMPLEMENTED", "The feature scripting is switched off (disabled_features)"]);
+  }
+});
+
 test("a feature that there is not cannot be switched off", async () => {
   await using directory = await temporaryDirectory();
   const options = { dataDir: directory.path, environment: {}, log: pino({ level: "silent" }) };

@@ -55,6 +55,20 @@ async function addRules(rig: ProxyRig): Promise<void> {
     { name: "No ticks", match: { text: "tick" }, action: { type: "drop" } },
     201,
   );
+  await rig.api(
+    "POST",
+    "/scripts",
+    {
+      name: "Script",
+      description: "ä",
+      source: "function onResponse(request, response) { response.headers['X-B'] = 'ä'; }",
+      match_filter: { host_pattern: "*.test", method: "GET" },
+      on_error: "continue",
+      priority: 5,
+      enabled: false,
+    },
+    201,
+  );
   await rig.api("POST", "/throttle", { name: "Slow", download_bps: 1000, delay_ms: 5, enabled: true });
 }
 

@@ -21,7 +21,7 @@ const pattern = (what: string) =>
   Type.Optional(
     Type.String({
       minLength: 1,
-      maxLength: 500,
+      maxLength: 400,
       description: `${what}; \`*\` matches any characters, \`?\` one, in any case`,
     }),
   );

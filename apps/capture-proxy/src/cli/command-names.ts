@@ -11,7 +11,7 @@ export interface CommandShape {
   readonly files?: Readonly<Record<string, string>>;
   /** Values of properties that are not given, where the command line has other defaults than the API. */
   readonly defaults?: Readonly<Record<string, string | number>>;
-  /** Properties that have no flag: read-only fields that the body tolerates, or second spellings. */
+  /** Properties that have no flag, with all below them: read-only fields that the body tolerates, or second spellings. */
   readonly hidden?: readonly string[];
   /** The property of the response that is the result: a text for pipes, printed alone and unchanged. */
   readonly prints?: string;
@@ -61,6 +61,16 @@ const NOUNS: Readonly<Record<string, readonly string[]>> = {
 
 const FILTER_FLAGS = { q: "-q, --query <query>", method: "-m, --method <method>", status_code: "-s, --status <codes>" };
 const LIMIT_FLAG = { limit: "-l, --limit <count>" };
+const SCRIPT_FLAGS = {
+  name: "-n, --name <name>",
+  source: "-i, --inline <source>",
+  hooks: "-H, --hook <hooks>",
+  description: "-d, --description <text>",
+  "match_filter.url_pattern": "--url-pattern <pattern>",
+  "match_filter.host_pattern": "--host-pattern <pattern>",
+  "match_filter.path_pattern": "--path-pattern <pattern>",
+  "match_filter.method": "-m, --method <method>",
+};
 const SCRIPT_FILE = { source: "--file <file>" };
 const GRPC_FLAGS = { status_code: "-s, --status <code>", limit: "-l, --limit <count>" };
 
@@ -242,29 +252,12 @@ export const COMMAND_SHAPES: Readonly<Record<string, CommandShape>> = {
   "replay.clearReplayHistory": { name: "history-clear" },
   "focus.addFocusHost": { positional: ["pattern"] },
   "breakpoints.listPausedItems": { name: "paused" },
-  "breakpoints.resumePausedItem": { name: "resume" },
+  "breakpoints.resumePausedItem": { name: "resume", hidden: ["response"] },
   "breakpoints.holdPausedItem": { name: "hold" },
   "breakpoints.getPauseAll": { name: "pause-all-status" },
   "rewrites.toggleRewrites": { name: "batch-toggle" },
-  "scripts.createScript": {
-    flags: {
-      name: "-n, --name <name>",
-      source: "-i, --inline <source>",
-      hooks: "-H, --hook <hooks>",
-      description: "-d, --description <text>",
-    },
-    files: SCRIPT_FILE,
-  },
-  "scripts.updateScript": {
-    flags: {
-      name: "-n, --name <name>",
-      source: "-i, --inline <source>",
-      hooks: "-H, --hook <hooks>",
-      description: "-d, --description <text>",
-    },
-    files: SCRIPT_FILE,
-    hidden: ["modified_at", "problem"],
-  },
+  "scripts.createScript": { flags: SCRIPT_FLAGS, files: SCRIPT_FILE },
+  "scripts.updateScript": { flags: SCRIPT_FLAGS, files: SCRIPT_FILE, hidden: ["modified_at", "problem"] },
   "scripts.testScript": {
     flags: {
       source: "-i, --inline <source>",

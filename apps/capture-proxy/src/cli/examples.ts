@@ -82,7 +82,7 @@ export const WRITTEN_EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   "scripts create": [
     "weir scripts create --name tag --file tag.js",
     'weir scripts create --name tag --inline \'function onRequest(request) { request.headers["X-Tag"] = "1"; }\'',
-    `weir scripts create --name tag --file tag.js --body '{"match_filter": {"host_pattern": "*.example.com"}}'`,
+    "weir scripts create --name tag --file tag.js --host-pattern '*.example.com' --hook on_request",
   ],
   "scripts update": ["weir scripts update ID --file tag.js"],
   "scripts test": [

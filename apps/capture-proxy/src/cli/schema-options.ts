@@ -40,12 +40,13 @@ export function pathParameters(
 
 /** The properties of a request besides its path; a body's property takes precedence over a query's of the same name. */
 export function inputProperties(operation: Operation, shape: CommandShape): InputProperty[] {
-  const hidden = new Set(shape.hidden);
+  const hidden = shape.hidden ?? [];
+  const isHidden = (name: string): boolean => hidden.some((each) => name === each || name.startsWith(`${each}.`));
   const isUpload = operation.body !== undefined && "upload" in operation.body;
   const body = isUpload ? [] : leaves(schemaOf(operation.body), "body", []);
   const inBody = new Set(body.map((property) => property.path.join(".")));
   const query = leaves(schemaOf(operation.query), "query", []).filter(({ path }) => !inBody.has(path.join(".")));
-  return [...query, ...body].filter(({ path }) => !hidden.has(path.join(".")));
+  return [...query, ...body].filter(({ path }) => !isHidden(path.join(".")));
 }
 
 function schemaOf(schema: unknown): Schema {
@@ -89,7 +90,8 @@ function leaves(schema: Schema | undefined, location: "query" | "body", path: re
   return Object.entries(schema?.properties ?? {}).flatMap(([name, property]) => {
     const own = [...path, name];
     if (location === "body" && READ_ONLY.has(name)) return [];
-    if (property.type === "object" && property.properties !== undefined) return leaves(property, location, own);
+    const inner = innerSchema(property);
+    if (inner.type === "object" && inner.properties !== undefined) return leaves(inner, location, own);
     if (!isSayable(property)) return [];
     return [{ location, path: own, schema: property, isRequired: required.has(name) && path.length === 0 }];
   });
