@@ -99,7 +99,7 @@ export async function runScripts(run: ScriptRun): Promise<Verdict> {
     if (output !== undefined) refusal = await apply(edit, output, outcome.bodies);
     if (error !== null) edit.note(`failed: ${error}`);
     onCalled(script, hook, outcome, edit.changesOfRule);
-    if (output?.delayMs !== undefined) await delay(limits, output.delayMs);
+    if (output?.delayMs !== undefined && output.delayMs > 0) await delay(limits, output.delayMs);
     if (refusal.kind !== "continue" || edit.ownResponse !== undefined) break;
     if (error !== null && script.onError === "stop_chain") break;
   }

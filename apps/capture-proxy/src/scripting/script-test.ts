@@ -57,6 +57,7 @@ async function testExchange(
     matches: () => true,
   };
   let called: { readonly outcome: HookOutcome; readonly changes: readonly string[] } | undefined;
+  let delayMs = 0;
   const verdict = await runScripts({
     exchange,
     phase,
@@ -65,7 +66,11 @@ async function testExchange(
     data: { text: undefined },
     durationMs: phase === "response" ? 0 : null,
     limits: limits(),
-    call: (_script, _hook, input, bodies) => runner.callOnce(source, hook, input, bodies),
+    call: async (_script, _hook, input, bodies) => {
+      const { output, ...outcome } = await runner.callOnce(source, hook, input, bodies);
+      delayMs = output?.delayMs ?? 0;
+      return { ...outcome, output: output === undefined ? undefined : { ...output, delayMs: 0 } };
+    },
     onCalled: (_script, _hook, outcome, changes) => (called = { outcome, changes }),
   });
   const changes = called?.changes ?? [];
@@ -74,6 +79,7 @@ async function testExchange(
   const isOwn = verdict.kind === "respond";
   return {
     ...resultOf(called?.outcome, changes),
+    delay_ms: delayMs,
     continue_: called?.outcome.output?.stop !== true,
     response: isOwn && responseAfter !== null ? testedResponse(responseAfter) : null,
     request: testedRequest(requestBefore),
@@ -93,6 +99,7 @@ function resultOf(outcome: HookOutcome | undefined, changes: readonly string[]):
     console: [...(outcome?.console ?? [])],
     changes: [...changes],
     duration_ms: outcome?.durationMs ?? 0,
+    delay_ms: outcome?.output?.delayMs ?? 0,
     request: null,
     modified_request: null,
     original_response: null,

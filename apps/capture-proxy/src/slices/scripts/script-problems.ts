@@ -1,32 +1,29 @@
 import type { ScriptValidation } from "@headworks/capture-contract";
+import type { ScriptRunner } from "#scripting/script-runner.ts";
 import type { StoredScript } from "./script-rule.ts";
 
-/** Why sources of scripts cannot run, such as syntax errors. */
+/** Why scripts cannot run: their source cannot be compiled, or fails when it is loaded. */
 export interface ScriptProblems {
-  /** Null for a source that can run or was not checked yet. */
+  /** Checks the sources that were not checked yet. */
+  check(scripts: readonly StoredScript[]): Promise<void>;
+  /** Null for a script that can run, or whose source was not checked yet. */
   problemOf(script: StoredScript): string | null;
-  /** Checks the sources that were not checked yet. Resolves to true if a problem was found. */
-  check(scripts: readonly StoredScript[]): Promise<boolean>;
 }
 
-export function createScriptProblems(validate: (source: string) => Promise<ScriptValidation>): ScriptProblems {
+export function createScriptProblems(runner: Pick<ScriptRunner, "validate" | "problemOf">): ScriptProblems {
   const checked = new Map<string, { readonly source: string; readonly problem: string | null }>();
   return {
-    problemOf: ({ id, source }) => {
-      const known = checked.get(id);
-      return known?.source === source ? known.problem : null;
-    },
     check: async (scripts) => {
       const ids = new Set(scripts.map(({ id }) => id));
       for (const id of checked.keys()) if (!ids.has(id)) checked.delete(id);
-      let isFound = false;
       for (const { id, source } of scripts) {
         if (checked.get(id)?.source === source) continue;
-        const problem = problemText(await validate(source));
-        checked.set(id, { source, problem });
-        isFound ||= problem !== null;
+        checked.set(id, { source, problem: problemText(await runner.validate(source)) });
       }
-      return isFound;
+    },
+    problemOf: ({ id, source }) => {
+      const known = checked.get(id);
+      return (known?.source === source ? known.problem : null) ?? runner.problemOf(id) ?? null;
     },
   };
 }

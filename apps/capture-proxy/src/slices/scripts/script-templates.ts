@@ -116,8 +116,7 @@ function json(statusCode, value) {
 }
 
 function onRequest(request) {
-  const [path] = request.path.split("?");
-  const respond = ROUTES[request.method + " " + path];
+  const respond = ROUTES[request.method + " " + request.path];
   if (respond !== undefined) return { continue: false, response: respond(request) };
 }
 `,
@@ -181,10 +180,12 @@ function onResponse(request, response) {
     hooks: ["on_response"],
     source: `
 const FAILURES = 2;
+const MOST_URLS = 1000;
 const seen = new Map();
 
 function onResponse(request, response) {
   const count = (seen.get(request.url) ?? 0) + 1;
+  if (seen.size >= MOST_URLS) seen.clear();
   seen.set(request.url, count);
   if (count > FAILURES) return;
   console.info("failure", count, "of", FAILURES, request.url);
@@ -203,7 +204,8 @@ function onRequest(request) {
   request.headers.delete("If-None-Match");
   request.headers.delete("If-Modified-Since");
   request.headers.set("Cache-Control", "no-cache");
-  request.path += (request.path.includes("?") ? "&" : "?") + "_=" + Date.now();
+  // Caches on the way take it for another resource.
+  request.query._ = String(Date.now());
 }
 
 function onResponse(request, response) {

@@ -16,6 +16,7 @@ import type {
 import type { Handlers } from "@headworks/contract-kit";
 import { ApiError, notFound, validationError } from "#api/api-error.ts";
 import type { RuleTable } from "#rules/rule-table.ts";
+import type { ActiveScript } from "#scripting/script-engine.ts";
 import type { Clock, SliceHost } from "#slice.ts";
 import { filterIssues, type FilteredRequest } from "./match-filter.ts";
 import type { ScriptHistory } from "./script-history.ts";
@@ -31,7 +32,6 @@ import {
   updatedScript,
 } from "./script-rule.ts";
 import { SCRIPT_TEMPLATES } from "./script-templates.ts";
-import type { ActiveScript } from "./scripts.compile.ts";
 
 const DEFAULT_HISTORY = 100;
 const DEFAULT_SCRIPT_HISTORY = 50;
@@ -262,7 +262,9 @@ function trialOperations(parts: ScriptsOperationsParts): Pick<All, TrialOperatio
           ({ hooks, matches }) =>
             (body.hook === undefined ? [...hooks].some(isOfExchange) : hooks.has(body.hook)) && matches(request),
         );
-      return { status: 200, body: matching.flatMap(({ id }) => parts.table.find(id) ?? []).map(showMatch) };
+      const scripts = matching.flatMap(({ id }) => parts.table.find(id) ?? []);
+      const runnable = scripts.filter((script) => parts.problems.problemOf(script) === null);
+      return { status: 200, body: runnable.map(showMatch) };
     },
   };
 }

@@ -1,84 +1,104 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { NewScript, Script, ScriptConfig, ScriptExecution, ScriptMatch } from "@headworks/capture-contract";
-import type { TrafficEntry, TrafficSnapshot } from "@headworks/capture-contract";
+import type {
+  NewScript,
+  Script,
+  ScriptConfig,
+  ScriptExecution,
+  ScriptMatch,
+  ScriptTestResult,
+  TrafficEntry,
+  TrafficSnapshot,
+} from "@headworks/capture-contract";
+import type { PortableRules } from "#slice.ts";
+import type { ActiveScript, ScriptEngine, ScriptEngineParts } from "#scripting/script-engine.ts";
 import { startApi } from "../../../test/api-rig.ts";
 import type { ApiRig } from "../../../test/api-rig.ts";
 import type { StoredExecution } from "./script-history.ts";
-import type { LoadedScript } from "./script-runner.ts";
-import type { ActiveScript } from "./scripts.compile.ts";
 import { createScriptsSlice } from "./scripts.slice.ts";
-import type { ScriptEngineParts } from "./scripts.slice.ts";
 
 /** A source that cannot be compiled, for the validation below. */
 const BROKEN = "function onRequest( {";
 
 /** An API with an engine that records what it is given; sources are valid unless they are {@link BROKEN}. */
 interface ScriptsRig extends ApiRig {
-  readonly loaded: () => readonly LoadedScript[];
-  readonly active: () => readonly ActiveScript[];
-  readonly parts: ScriptEngineParts;
+  readonly loaded: () => readonly ActiveScript[];
+  /** How often scripts were loaded. */
+  readonly loads: () => number;
+  readonly record: (call: StoredExecution) => void;
+  readonly values: ScriptEngineParts["values"];
   /** The entry that the last test was made on. */
   readonly testedEntry: () => TrafficEntry | undefined;
+  readonly portable: PortableRules;
 }
 
-async function startScripts(flags: Record<string, number> = {}): Promise<ScriptsRig> {
-  let loaded: readonly LoadedScript[] = [];
+async function startScripts(): Promise<ScriptsRig> {
+  const loads: (readonly ActiveScript[])[] = [];
   let parts: ScriptEngineParts | undefined;
+  let portable: PortableRules | undefined;
   let testedEntry: TrafficEntry | undefined;
-  const api = await startApi({
-    flags,
-    slices: (host) => {
-      Object.assign(host.store, {
-        getRow: (id: string) => Promise.resolve(id === "entry" ? ({ id } as TrafficSnapshot) : undefined),
-        getEntry: (id: string) =>
+  const createEngine = (given: ScriptEngineParts): ScriptEngine => {
+    parts = given;
+    return {
+      runner: {
+        problemOf: () => undefined,
+        validate: (source: string) =>
           Promise.resolve(
-            ["entry", "tunnel"].includes(id) ? ({ id, is_passthrough: id === "tunnel" } as TrafficEntry) : undefined,
+            source === BROKEN
+              ? { valid: false, error: "expecting ')'", line: 1, column: 20 }
+              : { valid: true, hooks: source.includes("onResponse") ? ["on_response"] : ["on_request"] },
           ),
+      } as Partial<ScriptEngine["runner"]> as ScriptEngine["runner"],
+      pipeline: { name: "scripts" } as ScriptEngine["pipeline"],
+      load: (scripts) => {
+        loads.push(scripts);
+      },
+      test: (_body, entry) => {
+        testedEntry = entry;
+        return Promise.resolve(TESTED);
+      },
+      typesText: "declare const console: Console;",
+    };
+  };
+  const api = await startApi({
+    slices: (host) => {
+      const isCaptured = (id: string): boolean => ["entry", "tunnel"].includes(id);
+      Object.assign(host.store, {
+        getRow: (id: string) => Promise.resolve(isCaptured(id) ? ({ id } as TrafficSnapshot) : undefined),
+        getEntry: (id: string) =>
+          Promise.resolve(isCaptured(id) ? ({ id, is_passthrough: id === "tunnel" } as TrafficEntry) : undefined),
       });
-      return [
-        createScriptsSlice(host, (given) => {
-          parts = given;
-          return {
-            runner: {
-              load: (scripts) => {
-                loaded = scripts;
-              },
-              validate: (source) =>
-                Promise.resolve(
-                  source === BROKEN
-                    ? { valid: false, error: "expecting ')'", line: 1, column: 20 }
-                    : { valid: true, hooks: source.includes("onResponse") ? ["on_response"] : ["on_request"] },
-                ),
-              close: () => Promise.resolve(),
-            },
-            testScript: (_body, entry) => {
-              testedEntry = entry;
-              return Promise.resolve({
-                modified: false,
-                continue_: true,
-                response: null,
-                error: null,
-                console: [],
-                changes: [],
-                duration_ms: 1,
-                request: null,
-                modified_request: null,
-                original_response: null,
-                modified_response: null,
-                modified_payload: null,
-              });
-            },
-            typesText: "declare const console: Console;",
-          };
-        }),
-      ];
+      const slice = createScriptsSlice(host, createEngine);
+      portable = slice.portableRules;
+      return [slice];
     },
   });
-  assert.ok(parts);
-  const { active } = parts;
-  return Object.assign(api, { loaded: () => loaded, active, parts, testedEntry: () => testedEntry });
+  assert.ok(parts && portable);
+  return Object.assign(api, {
+    loaded: () => loads.at(-1) ?? [],
+    loads: () => loads.length,
+    record: parts.onCall as (call: StoredExecution) => void,
+    values: parts.values,
+    testedEntry: () => testedEntry,
+    portable,
+  });
 }
+
+const TESTED: ScriptTestResult = {
+  modified: false,
+  continue_: true,
+  response: null,
+  error: null,
+  console: [],
+  changes: [],
+  duration_ms: 1,
+  delay_ms: 0,
+  request: null,
+  modified_request: null,
+  original_response: null,
+  modified_response: null,
+  modified_payload: null,
+};
 
 const SCRIPT: NewScript = { name: "script", source: "function onRequest(request) {}" };
 
@@ -220,7 +240,6 @@ test("scripts are listed, loaded and run by priority, then by age", async () => 
   assert.deepEqual(names(json as Script[]), ["early", "off", ...order.slice(1)]);
   assert.equal(headers.get("x-total-count"), "5");
   assert.deepEqual(names(api.loaded()), order);
-  assert.deepEqual(names(api.active()), order);
 });
 
 test("a script is switched by its state or by a given one, and a disabled one is not loaded", async () => {
@@ -232,7 +251,9 @@ test("a script is switched by its state or by a given one, and a disabled one is
   assert.deepEqual(api.loaded(), []);
   assert.deepEqual(await toggle({ enabled: false }), { id, enabled: false });
   assert.deepEqual(await toggle(), { id, enabled: true });
-  assert.deepEqual(api.loaded(), [{ id, name: "script", source: SCRIPT.source }]);
+  const [script] = api.loaded();
+  assert.deepEqual([script?.id, script?.name, script?.source], [id, "script", SCRIPT.source]);
+  assert.deepEqual([script?.onError, [...(script?.hooks ?? [])]], ["stop_chain", ["on_request"]]);
 });
 
 test("a move by one place renumbers all priorities in steps of ten from 100, disabled scripts included", async () => {
@@ -389,7 +410,7 @@ test("history is newest first, per script or of all, with the total count beside
     [two, 2000],
     [one, 3000],
   ] as const) {
-    api.parts.history.record(execution(id, { atMs }));
+    api.record(execution(id, { atMs }));
   }
   const times = async (path: string): Promise<[number[], string | null]> => {
     const { json, headers } = await api.call("GET", path);
@@ -408,9 +429,8 @@ test("history is newest first, per script or of all, with the total count beside
 test("an execution is shown with its script, hook, entry, result, lines and changes", async () => {
   await using api = await startScripts();
   const id = await create(api);
-  const { history } = api.parts;
-  history.record(execution(id, { error: "line 2: no", console: ["warn: a"], changes: ["set header A"] }));
-  history.record(execution(id, { hook: null, entryId: null }));
+  api.record(execution(id, { error: "line 2: no", console: ["warn: a"], changes: ["set header A"] }));
+  api.record(execution(id, { hook: null, entryId: null }));
   const { json } = await api.call("GET", "/api/scripts/history");
   const common = { script_id: id, script_name: "script", duration_ms: 1.5, timestamp: "2026-01-01T00:00:00.000Z" };
   assert.deepEqual(json, [
@@ -430,9 +450,9 @@ test("an execution is shown with its script, hook, entry, result, lines and chan
 test("the traces of an entry are oldest first, keep the names of deleted scripts, and are 404 for unknown entries", async () => {
   await using api = await startScripts();
   const [kept, deleted] = [await create(api), await create(api)];
-  api.parts.history.record(execution(deleted, { scriptName: "gone" }));
-  api.parts.history.record(execution(kept, { scriptName: "kept" }));
-  api.parts.history.record(execution(kept, { scriptName: "kept", entryId: "other" }));
+  api.record(execution(deleted, { scriptName: "gone" }));
+  api.record(execution(kept, { scriptName: "kept" }));
+  api.record(execution(kept, { scriptName: "kept", entryId: "other" }));
   await api.call("DELETE", `/api/scripts/${deleted}`);
   const { json } = await api.call("GET", "/api/traffic/entry/script-traces");
   assert.deepEqual(
@@ -450,34 +470,44 @@ test("the traces of an entry are oldest first, keep the names of deleted scripts
 test("a deleted script takes its values with it", async () => {
   await using api = await startScripts();
   const [kept, deleted] = [await create(api), await create(api)];
-  for (const id of [kept, deleted]) api.parts.values.write(id, { a: "1" });
+  for (const id of [kept, deleted]) api.values.write(id, { a: "1" });
   await api.call("DELETE", `/api/scripts/${deleted}`);
-  assert.deepEqual([...api.parts.values.all().keys()], [kept]);
+  assert.deepEqual([...api.values.all().keys()], [kept]);
 });
 
-test("an imported script that cannot be compiled is kept with its problem, and does not run", async () => {
+test("an imported script that cannot be compiled is kept with its problem, and is not previewed", async () => {
   await using api = await startScripts();
-  const slice = createScriptsSlice(api.host, () => ({
-    runner: {
-      load: () => undefined,
-      validate: (source) => Promise.resolve({ valid: source !== BROKEN, error: "no", line: 3 }),
-      close: () => Promise.resolve(),
-    },
-    testScript: () => Promise.reject(new Error("unused")),
-    typesText: "",
-  }));
   const id = await create(api);
   const script = { ...(await read(api, id)), source: BROKEN };
-  const portable = slice.portableRules;
-  assert.ok(portable);
-  portable.importRules([script], { mode: "replace", dryRun: false, version: 1 });
-  portable.reload();
-  const listed = await slice.operations.listScripts({} as never);
-  assert.equal((listed.body as Script[])[0]?.problem, "line 3: no");
+  const imported = api.portable.importRules([script], { mode: "replace", dryRun: false, version: 1 });
+  assert.deepEqual(imported, { counts: { added: 0, updated: 1, removed: 0, unchanged: 0 } });
+  api.portable.reload();
+  assert.equal((await list(api))[0]?.problem, "line 1, column 20: expecting ')'");
+  const preview = await api.call("POST", "/api/scripts/match-preview", { url: "https://a.test/" });
+  assert.deepEqual(preview.json, []);
+});
+
+test("an import removes the values of scripts that it replaces, and keeps those of the others", async () => {
+  await using api = await startScripts();
+  const [kept, removed] = [await create(api), await create(api)];
+  for (const id of [kept, removed]) api.values.write(id, { a: "1" });
+  api.portable.importRules([await read(api, kept)], { mode: "replace", dryRun: false, version: 1 });
+  api.portable.reload();
+  assert.deepEqual([...api.values.all().keys()], [kept]);
   assert.deepEqual(
-    (await slice.operations.previewScriptMatches({ body: { url: "https://a.test/" } } as never)).body,
-    [],
+    api.loaded().map(({ id }) => id),
+    [kept],
   );
+});
+
+test("a new memory limit loads the scripts again", async () => {
+  await using api = await startScripts();
+  await create(api);
+  const before = api.loads();
+  await api.call("PUT", "/api/scripts/config", { timeout_ms: 100 });
+  assert.equal(api.loads(), before);
+  await api.call("PUT", "/api/scripts/config", { memory_limit_mb: 64 });
+  assert.equal(api.loads(), before + 1);
 });
 
 test("the limits are read and changed under both of their names, and hold at once", async () => {

@@ -2,26 +2,26 @@ import {
   Script,
   type ScriptFilter,
   type ScriptHook,
-  type ScriptTest,
-  type ScriptTestResult,
   type scriptsOperations,
   ScriptUpdate,
-  type TrafficEntry,
 } from "@headworks/capture-contract";
 import { portableList } from "#portable/portable-list.ts";
 import { RuleTable } from "#rules/rule-table.ts";
-import { createScriptEngine } from "#scripting/script-engine.ts";
+import { type ActiveScript, createScriptEngine } from "#scripting/script-engine.ts";
 import type { Slice, SliceHost } from "#slice.ts";
 import type { Database } from "#storage/database.ts";
 import { filterIssues } from "./match-filter.ts";
 import { createScriptHistory, createScriptValues, type ScriptHistory, type ScriptValues } from "./script-history.ts";
 import { createScriptProblems } from "./script-problems.ts";
 import { readScript, showScript, type StoredScript } from "./script-rule.ts";
-import { type ActiveScript, createScriptCompiler } from "./scripts.compile.ts";
+import { createScriptCompiler } from "./scripts.compile.ts";
 import { createScriptsOperations } from "./scripts.operations.ts";
 
 /** Scripts of users that run for exchanges. */
-export function createScriptsSlice(host: SliceHost): Slice<typeof scriptsOperations> {
+export function createScriptsSlice(
+  host: SliceHost,
+  createEngine: typeof createScriptEngine = createScriptEngine,
+): Slice<typeof scriptsOperations> {
   const { clock, database, events, log, settings } = host;
   const table = createScriptTable(database);
   const values = createScriptValues(database);
@@ -32,30 +32,27 @@ export function createScriptsSlice(host: SliceHost): Slice<typeof scriptsOperati
     onFailure: (error) =>
       log.warn({ err: error }, "executions of scripts could not be saved; they are kept and retried"),
   });
-  let active: readonly ActiveScript[] = [];
-  const engine = createScriptEngine({
+  const engine = createEngine({
     host,
     values,
     onCall: (call) => history.record(call),
     onProblem: () => events.changed("scripts"),
   });
   const { runner } = engine;
-  const problems = createScriptProblems((source) => runner.validate(source));
-  const compile = createScriptCompiler((script) => problems.problemOf(script));
+  const problems = createScriptProblems(runner);
+  const compile = createScriptCompiler();
+  let active: readonly ActiveScript[] = [];
   const load = (): void => {
     active = compile(table.list());
     engine.load(active);
   };
-  const checkSources = async (): Promise<void> => {
-    if (!(await problems.check(table.list()))) return;
-    load();
-    events.changed("scripts");
-  };
   const onChange = (): void => {
     load();
     events.changed("scripts");
-    checkSources().catch((error: unknown) => log.error({ err: error }, "scripts could not be checked"));
   };
+  settings.onChange((running, previous) => {
+    if (running.script_memory_limit_mb !== previous.script_memory_limit_mb) load();
+  });
   load();
   let closed: Promise<void> | undefined;
   return {
@@ -78,7 +75,6 @@ export function createScriptsSlice(host: SliceHost): Slice<typeof scriptsOperati
     task: {
       start: (signal) => {
         history.start(signal);
-        checkSources().catch((error: unknown) => log.error({ err: error }, "scripts could not be checked"));
         signal.addEventListener("abort", () => {
           closed = runner.close();
         });
