@@ -1,4 +1,13 @@
-import type { LogStatus, RequestData, ResponseData, RuleTrace, TrafficEntry } from "@headworks/capture-contract";
+import type {
+  LogStatus,
+  RequestData,
+  ResponseData,
+  RuleTrace,
+  ScriptTestResult,
+  TestedRequest,
+  TestedResponse,
+  TrafficEntry,
+} from "@headworks/capture-contract";
 import { isNumeric } from "@headworks/json";
 import { durationText, renderPairs, renderTable, sizeText, timeText, valueText, type WideColumn } from "./table.ts";
 import { type Terminal, visibleOctets, visibleText } from "./terminal.ts";
@@ -19,6 +28,7 @@ export function present(value: unknown, schemaId: string | undefined, terminal: 
   if (Array.isArray(value)) return presentList(value, schemaId, terminal);
   if (typeof value !== "object" || value === null || isNumeric(value)) return `${valueText(value)}\n`;
   if (schemaId !== undefined && LOG_SCHEMAS.has(schemaId)) return presentLogStatus(value as LogStatus, terminal);
+  if (schemaId === "ScriptTestResult") return presentScriptTest(value as ScriptTestResult, terminal);
   if (schemaId === "TrafficEntry" && "request" in value) return presentEntry(value as TrafficEntry, terminal);
   return renderPairs(pairsOf(value, ""), terminal);
 }
@@ -223,4 +233,49 @@ function trafficText(debug: LogStatus["debug_logging"], events: LogStatus["traff
   if (!debug.enabled) return "not logged";
   const hosts = debug.host_filter.length === 0 ? "all hosts" : debug.host_filter.join(", ");
   return `${debug.level} of ${hosts}: ${events.logged} events, ${events.dropped} lost`;
+}
+
+/** A dry run of a script: what it did, what it wrote, and the messages that it changed or made. */
+function presentScriptTest(result: ScriptTestResult, terminal: Terminal): string {
+  const { error, changes, console: lines, response, modified_request: request, modified_response: changed } = result;
+  const pairs: [string, string][] = [
+    ["Result", testText(result)],
+    ["Error", error ?? ""],
+    ["Changes", changes.join("\n")],
+    ["Console", lines.join("\n")],
+    ["Message", result.modified_payload ?? ""],
+    ["Took", durationText(result.duration_ms)],
+    ["Delay", result.delay_ms === 0 ? "" : durationText(result.delay_ms)],
+  ];
+  const facts = renderPairs(
+    pairs.filter(([, value]) => value !== ""),
+    terminal,
+  );
+  const messages = [
+    ...(request === null ? [] : [testedText(`${request.method} ${request.url}`, request, terminal)]),
+    ...[response, changed].flatMap((each) =>
+      each === null ? [] : [testedText(`${each.status_code} ${each.status_message}`, each, terminal)],
+    ),
+  ];
+  return [facts, ...messages].join("\n");
+}
+
+function testText({ error, modified, continue_: goesOn, response }: ScriptTestResult): string {
+  if (error !== null) return "failed";
+  if (response !== null) return `responds itself with ${response.status_code}`;
+  if (!goesOn) return "stops the message";
+  return modified ? "changes the message" : "changes nothing";
+}
+
+function testedText(
+  line: string,
+  { headers_list: list, body }: TestedRequest | TestedResponse,
+  terminal: Terminal,
+): string {
+  const fields = list.map(
+    ([name = "", value = ""]) => `${terminal.style("cyan", visibleText(name))}: ${visibleOctets(value)}`,
+  );
+  const head = [terminal.style("bold", visibleOctets(line.trim())), ...fields].join("\n");
+  if (body === null || body === "") return `${head}\n`;
+  return `${head}\n\n${visibleText(body.slice(0, SHOWN_BODY_CHARACTERS), true)}\n`;
 }
