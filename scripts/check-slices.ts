@@ -124,8 +124,8 @@ function contractProblems(root: string, app: SlicedApp, slices: readonly string[
     if (!source.includes(`export const ${table}`)) {
       problems.push({ where: file, message: `Its table must be named ${table}` });
     }
-    for (const [, first = ""] of source.matchAll(/\bpath: "\/([^/"]*)/gu)) {
-      if (first !== slice && app.aliases[first] !== slice) {
+    for (const [, path = "", first = ""] of source.matchAll(/\bpath: "(\/([^/"]*)[^"]*)"/gu)) {
+      if (![first, app.aliases[first], app.pathsElsewhere[path]].includes(slice)) {
         problems.push({
           where: file,
           message: `Has a path below /${first}; operations of ${slice} are below /${slice}`,

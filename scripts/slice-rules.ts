@@ -37,6 +37,8 @@ export interface SlicedApp {
   readonly views: string;
   /** First path segments that belong to a slice of another name. */
   readonly aliases: Readonly<Record<string, string>>;
+  /** Whole paths below the name of one slice that belong to another. */
+  readonly pathsElsewhere: Readonly<Record<string, string>>;
   /** Views without a slice, each with the reason. */
   readonly viewsWithoutSlice: Readonly<Record<string, string>>;
 }
@@ -48,6 +50,7 @@ export const slicedApps: readonly SlicedApp[] = [
     contract: "packages/capture-contract/src",
     views: "apps/capture-ui/src/views",
     aliases: { health: "metrics", performance: "metrics" },
+    pathsElsewhere: { "/traffic/{id}/script-traces": "scripts" },
     viewsWithoutSlice: {
       detail: "one exchange of traffic, large enough for a folder of its own",
       "first-run": "shown while nothing has been captured; reads several slices",

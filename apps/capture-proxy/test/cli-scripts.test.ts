@@ -151,8 +151,8 @@ test("scripts are listed in the order of execution, moved, toggled and previewed
 test("templates, limits and the declarations of the script API are shown", async () => {
   assert.match(await done("templates"), /^Add CORS +Allows pages/m);
   assert.match(await done("config"), /^timeout_ms +5000$/m);
-  const changed = JSON.parse(await done("config-update", "--timeout-ms", "250", "--no-capture-console", "--json"));
-  const { timeout_ms: timeout, capture_console: console } = changed as ScriptConfig;
+  const changed = await done("config-update", "--timeout-ms", "250", "--no-capture-console", "--json");
+  const { timeout_ms: timeout, capture_console: console } = JSON.parse(changed) as ScriptConfig;
   assert.deepEqual([timeout, console], [250, false]);
   assert.match(await done("types"), /declare function onRequest/);
 });

@@ -42,6 +42,7 @@ function rig(path = ":memory:", limit = 10): Rig {
       database,
       clock,
       limit: () => made.limit,
+      exists: (id) => database.prepare("SELECT 1 FROM scripts WHERE id = ?").get(id) !== undefined,
       onFailure: (error) => failures.push(error),
     }),
   };
@@ -116,6 +117,26 @@ test("a lower limit removes the oldest executions, and none are kept with a limi
   made.limit = 10;
   history.record(execution(7));
   assert.deepEqual(numbers(history), [7]);
+  database.close();
+});
+
+test("many executions are written in parts, also at the end, and are read whole meanwhile", async () => {
+  const { database, history, clock, stop } = rig(":memory:", 10_000);
+  addScript(database, "s");
+  const stored = database.prepare("SELECT COUNT(*) AS count FROM script_executions");
+  const record = (count: number): void => {
+    for (let number = 1; number <= count; number += 1) history.record(execution(number));
+  };
+  record(1200);
+  await clock.advance(FLUSH_MS);
+  assert.equal(stored.get()?.["count"], 500);
+  assert.equal(history.count(), 1200);
+  assert.deepEqual(numbers(history, 3), [1200, 1199, 1198]);
+  await clock.advance(100);
+  assert.equal(stored.get()?.["count"], 1200);
+  record(1200);
+  stop.abort();
+  assert.equal(stored.get()?.["count"], 2400);
   database.close();
 });
 

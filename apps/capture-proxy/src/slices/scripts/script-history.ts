@@ -4,6 +4,9 @@ import type { Database, SqlRow } from "#storage/database.ts";
 
 /** Executions are written in batches, one transaction each; a crash loses at most this interval. */
 const PERSIST_EVERY_MS = 2000;
+/** A larger batch would block the thread noticeably; what is left follows after a pause. */
+const MAX_BATCH = 500;
+const PAUSE_MS = 50;
 
 /** One call of a hook. */
 export interface StoredExecution {
@@ -38,12 +41,13 @@ const MAX_TRACES = 200;
 
 export function createScriptHistory(parts: {
   readonly database: Database;
-  readonly clock: Pick<Clock, "every">;
+  readonly clock: Pick<Clock, "every" | "after">;
   /** Number of executions that are kept. */
   readonly limit: () => number;
+  readonly exists: (scriptId: string) => boolean;
   readonly onFailure: (error: unknown) => void;
 }): ScriptHistory {
-  const { database, limit } = parts;
+  const { database, limit, exists } = parts;
   const sql = prepared(database);
   let waiting: StoredExecution[] = [];
   let stored = Number(sql.countAll.get()?.["count"]);
@@ -57,29 +61,41 @@ export function createScriptHistory(parts: {
     });
     stored += batch.length - removed;
   };
-  const persist = (): void => {
-    if (waiting.length === 0 && stored <= limit()) return;
+  /** Writes the oldest of what waits; false if nothing more can be written now. */
+  const persist = (): boolean => {
     const kept = limit();
-    waiting = kept === 0 ? [] : waiting.slice(-kept);
+    if (waiting.length > kept) waiting = kept === 0 ? [] : waiting.slice(-kept);
+    if (waiting.length === 0 && stored <= kept) return false;
+    const batch = waiting.slice(0, MAX_BATCH);
     try {
-      save(waiting);
-      waiting = [];
+      save(batch);
     } catch (error) {
       // The batch is retried.
       parts.onFailure(error);
+      return false;
     }
+    waiting = waiting.slice(batch.length);
+    return waiting.length > 0;
   };
-  /** After a failed write, what waits is still shown. */
+  let isContinuing = false;
+  const persistAndContinue = (): void => {
+    isContinuing = persist();
+    if (isContinuing) parts.clock.after(PAUSE_MS, persistAndContinue);
+  };
   const read = (isWanted: (execution: StoredExecution) => boolean): ScriptExecution[] => {
     persist();
     return waiting.filter(isWanted).map(showExecution);
   };
+  const isOf = (scriptId: string | undefined) => (execution: StoredExecution) =>
+    scriptId === undefined ? exists(execution.scriptId) : execution.scriptId === scriptId;
   return {
     start: (signal) => {
-      const stop = parts.clock.every(PERSIST_EVERY_MS, persist);
+      const stop = parts.clock.every(PERSIST_EVERY_MS, () => {
+        if (!isContinuing) persistAndContinue();
+      });
       signal.addEventListener("abort", () => {
         stop();
-        persist();
+        while (persist());
       });
     },
     record: (execution) => {
@@ -89,12 +105,12 @@ export function createScriptHistory(parts: {
       if (waiting.length > 2 * limit()) waiting = waiting.slice(-limit());
     },
     list: (count, scriptId) => {
-      const unwritten = read((execution) => scriptId === undefined || execution.scriptId === scriptId).reverse();
+      const unwritten = read(isOf(scriptId)).reverse();
       const rows = scriptId === undefined ? sql.newest.all(count) : sql.newestOfScript.all(scriptId, count);
       return [...unwritten, ...rows.map(toExecution)].slice(0, count);
     },
     count: (scriptId) => {
-      const unwritten = read((execution) => scriptId === undefined || execution.scriptId === scriptId).length;
+      const unwritten = read(isOf(scriptId)).length;
       const row = scriptId === undefined ? sql.count.get() : sql.countOfScript.get(scriptId);
       return unwritten + Number(row?.["count"]);
     },
@@ -107,7 +123,7 @@ export function createScriptHistory(parts: {
       stored -= sql.clear.run(scriptId).changes;
     },
     forgetDeleted: () => {
-      persist();
+      waiting = waiting.filter(({ entryId, scriptId }) => entryId !== null || exists(scriptId));
       stored -= sql.removeDeleted.run().changes;
     },
   };

@@ -218,7 +218,7 @@ function showConfig(settings: Settings): ScriptConfig {
 }
 
 /** The value of a setting with two names: the one that differs from the current value. */
-function chosen<Name extends keyof ScriptConfigUpdate & keyof ScriptConfig, Other extends keyof ScriptConfigUpdate>(
+function chosen<Name extends keyof ScriptConfigUpdate, Other extends keyof ScriptConfigUpdate>(
   body: ScriptConfigUpdate,
   now: ScriptConfig,
   name: Name,

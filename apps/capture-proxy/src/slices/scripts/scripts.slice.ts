@@ -29,6 +29,7 @@ export function createScriptsSlice(
     database,
     clock,
     limit: () => settings.running.script_history_limit,
+    exists: (id) => table.find(id) !== undefined,
     onFailure: (error) =>
       log.warn({ err: error }, "executions of scripts could not be saved; they are kept and retried"),
   });
@@ -64,7 +65,7 @@ export function createScriptsSlice(
       problems,
       active: () => active,
       validate: (source) => runner.validate(source),
-      testScript: engine.test,
+      testScript: (body, entry) => engine.test(body, entry),
       typesText: engine.typesText,
       traffic: host.store,
       settings,
