@@ -3,7 +3,7 @@ import type { Handlers, Operations } from "@headworks/contract-kit";
 import type { Logger } from "pino";
 import type { TrafficGauges } from "#exchange/gauges.ts";
 import type { SendExchange } from "#exchange/outgoing.ts";
-import type { Interceptor, Observer } from "#exchange/phases.ts";
+import type { Interceptor, Observer, StoreFilter } from "#exchange/phases.ts";
 import type { ServiceLogs } from "#logging/service-logs.ts";
 import type { SettingsStore } from "#settings/settings.ts";
 import type { CaptureStore } from "#storage/capture-store.ts";
@@ -154,6 +154,7 @@ export interface Slice<T extends Operations> {
   readonly operations: Handlers<T>;
   readonly interceptor?: Interceptor;
   readonly observer?: Observer;
+  readonly storeFilter?: StoreFilter;
   readonly task?: SliceTask;
   readonly portableRules?: PortableRules;
 }

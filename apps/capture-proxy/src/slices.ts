@@ -1,6 +1,6 @@
 import type { FeatureName, SliceName } from "@headworks/capture-contract";
 import { probeInterception } from "#api/interception-probe.ts";
-import type { Interceptor, Observer } from "#exchange/phases.ts";
+import type { Interceptor, Observer, StoreFilter } from "#exchange/phases.ts";
 import type { ProbeRoute } from "#exchange/outgoing.ts";
 import { createRuleBundles } from "#portable/rule-bundles.ts";
 import type { OpenSessionProxy, PortableRules, SliceHost, SliceTask } from "./slice.ts";
@@ -39,6 +39,7 @@ interface AnySlice {
   readonly operations: object;
   readonly interceptor?: Interceptor;
   readonly observer?: Observer;
+  readonly storeFilter?: StoreFilter;
   readonly task?: SliceTask;
   readonly portableRules?: PortableRules;
   /** Disabling this feature removes everything but the slice's name. */
@@ -68,7 +69,7 @@ export function createSlices(
     all.flatMap(({ portableRules }) => (portableRules === undefined ? [] : [portableRules])),
   );
   const all: readonly AnySlice[] = withoutDisabled(host.settings.running.disabled_features, [
-    createTrafficSlice(host),
+    createTrafficSlice(host, () => storeFilter),
     createSessionsSlice(host),
     createRunsSlice(host, openSessionProxy),
     createExportSlice(host),
@@ -93,6 +94,7 @@ export function createSlices(
     createMocksSlice(host),
     createGrpcSlice(host),
   ]);
+  const storeFilter = all.find((slice) => slice.storeFilter !== undefined)?.storeFilter;
   return {
     all,
     cert,

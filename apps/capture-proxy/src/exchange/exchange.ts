@@ -193,6 +193,29 @@ export function isClosedByClient({ state, response }: Pick<ExchangeView, "state"
 /** The exchange as observers see it. */
 export type ExchangeView = Readonly<Exchange>;
 
+/** The parts of an exchange that are stored. */
+export type ExchangeFacts = Pick<
+  ExchangeView,
+  | "id"
+  | "startedAtMs"
+  | "client"
+  | "request"
+  | "response"
+  | "requestBody"
+  | "responseBody"
+  | "moments"
+  | "state"
+  | "source"
+  | "passthrough"
+  | "modified"
+  | "serverAddress"
+  | "upstreamTls"
+  | "isRecorded"
+  | "trace"
+  | "originalRequest"
+  | "originalResponse"
+>;
+
 /**
  * The absolute URL of a request, without default ports; a tunnel's URL always has its port: `https://host:443/`,
  * `tcp://host:22/` (specification, "SOCKS5 traffic entry").

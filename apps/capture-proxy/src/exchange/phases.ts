@@ -1,6 +1,6 @@
 import type { SliceName } from "@headworks/capture-contract";
 import type { RawFields } from "@headworks/http1";
-import type { Exchange, ExchangeView, ClientFacts } from "./exchange.ts";
+import type { ClientFacts, Exchange, ExchangeFacts, ExchangeView } from "./exchange.ts";
 import type { ThrottledPace } from "./bandwidth-limiter.ts";
 import type { MessageControl, MessageFilter, MessageHandler } from "./messages.ts";
 
@@ -45,6 +45,19 @@ export interface Interceptor {
   onMessages?(exchange: ExchangeView, control: MessageControl): MessageHandler | undefined;
   /** The exchange became a connection of messages. Filters decide before the handler, in the order of the slices. */
   filterMessages?(exchange: ExchangeView): MessageFilter | undefined;
+}
+
+/** What is stored of a finished exchange. */
+export type StoreDecision =
+  | { readonly kind: "skip" }
+  | { readonly kind: "store"; readonly exchange: ExchangeFacts; readonly note?: string };
+
+/** Decides what is stored of an exchange, when it has ended. */
+export interface StoreFilter {
+  /** True: the exchange is not shown before its end. */
+  concerns(exchange: ExchangeView): boolean;
+  /** Undefined: the exchange is stored as it is. The promise must not be rejected. */
+  decide(exchange: ExchangeView): Promise<StoreDecision> | undefined;
 }
 
 /** Hooks that observe exchanges. They cannot delay, change or fail one; they must not throw or await. */

@@ -59,6 +59,12 @@ export function createScriptEngine({ host, values, onCall, onProblem }: ScriptEn
     sessionIdOf: (exchange) => store.sessionIdOf(exchange),
     onCall,
     nowMs: () => clock.now(),
+    spool: store.spool,
+    maxStoredBytes: () => settings.running.max_body_size,
+  });
+  store.on("sessionSwitched", (before, now) => {
+    pipeline.sessionChanged("on_session_end", before);
+    pipeline.sessionChanged("on_session_start", now);
   });
   return {
     runner,

@@ -4,11 +4,13 @@ import type { RawFields } from "@headworks/http1";
 import type { GuestValue } from "@headworks/sandbox";
 import { type Exchange, exchangeUrl, type ExchangeView } from "#exchange/exchange.ts";
 import type { MessageFilter, MessageVerdict, TappedMessage } from "#exchange/messages.ts";
-import { CONTINUE, type Interceptor, type Verdict } from "#exchange/phases.ts";
+import type { BodySpool } from "#exchange/body.ts";
+import { CONTINUE, type Interceptor, type StoreFilter, type Verdict } from "#exchange/phases.ts";
 import { fieldProblem } from "#rules/field-problem.ts";
 import { leaveBody, moveTo, setMethod, setStatus, shown } from "#rules/message-actions.ts";
 import { type BodyLimits, type EditedExchange, MessageEdit, type Phase } from "#rules/message-edit.ts";
 import { parseUrlTarget } from "#rules/url-edit.ts";
+import { createStoreFilter } from "./store-filter.ts";
 import type { HookOutput } from "./hook-output.ts";
 import type { HookInput, HookOutcome, ScriptRunner } from "./script-runner.ts";
 
@@ -35,7 +37,7 @@ export function namesBody(source: string): boolean {
   return /\b(?:body|bytes|json|setJson)\b/.test(source);
 }
 
-const NOT_NAMED = "the body was not loaded, because the source does not contain the word body, bytes or json";
+export const NOT_NAMED = "the body was not loaded, because the source does not contain the word body, bytes or json";
 
 /** The enabled scripts in the order of execution, by hook. */
 export type ScriptSet = Readonly<Record<ScriptHook, readonly CompiledScript[]>>;
@@ -108,7 +110,7 @@ export async function runScripts(run: ScriptRun): Promise<Verdict> {
   return refusal;
 }
 
-function filteredRequest({ request }: Pick<EditedExchange, "request">): FilteredRequest {
+export function filteredRequest({ request }: Pick<EditedExchange, "request">): FilteredRequest {
   return { method: request.method, url: exchangeUrl(request), host: request.host, path: request.path };
 }
 
@@ -267,7 +269,7 @@ async function applyBody(edit: MessageEdit, value: GuestValue): Promise<void> {
   );
 }
 
-function bytesOf(value: GuestValue): Buffer {
+export function bytesOf(value: GuestValue): Buffer {
   if (value === null) return Buffer.alloc(0);
   return typeof value === "string" ? Buffer.from(value, "utf8") : Buffer.from(value);
 }
@@ -292,6 +294,9 @@ export interface ScriptPipelineParts {
   readonly sessionIdOf: (exchange: ExchangeView) => string;
   readonly onCall: (call: HookCall) => void;
   readonly nowMs: () => number;
+  readonly spool: BodySpool;
+  /** Limit of a stored body. */
+  readonly maxStoredBytes: () => number;
 }
 
 /** Calls the hooks of scripts for exchanges. Without scripts it costs a length check per phase. */
@@ -303,6 +308,35 @@ export class ScriptPipeline implements Interceptor {
 
   constructor(parts: ScriptPipelineParts) {
     this.#parts = parts;
+  }
+
+  /** Decides what is stored of exchanges. */
+  createStoreFilter(): StoreFilter {
+    return createStoreFilter({
+      scripts: () => this.scripts.on_traffic_store,
+      call: (script, exchange, input, bodies) => {
+        const context = { ...this.#contextOf(exchange), hook: "on_traffic_store" };
+        return this.#parts.runner.call(script.id, "on_traffic_store", { ...input, context }, bodies);
+      },
+      onCalled: (script, exchange, outcome, changes) =>
+        this.#record(script, "on_traffic_store", exchange, outcome, changes),
+      dataOf: (exchange) => this.#dataOf(exchange),
+      spool: this.#parts.spool,
+      maxBytes: () => ({ read: this.#parts.limits().bodyBytes, stored: this.#parts.maxStoredBytes() }),
+    });
+  }
+
+  /** A capture session became the active one, or is no longer. */
+  sessionChanged(
+    hook: "on_session_start" | "on_session_end",
+    session: { readonly id: string; readonly name: string | null },
+  ): void {
+    for (const script of this.scripts[hook]) {
+      const context = { sessionId: session.id, requestId: null, hook, session };
+      void this.#parts.runner
+        .call(script.id, hook, { context }, [])
+        .then((outcome) => this.#record(script, hook, undefined, outcome, []));
+    }
   }
 
   onRequestHead(exchange: Exchange): Verdict | Promise<Verdict> {

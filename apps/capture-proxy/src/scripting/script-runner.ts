@@ -92,6 +92,7 @@ export interface ScriptRunner {
   /** Calls a hook of a source that is loaded for this call only; its store is empty and forgotten. */
   callOnce(source: string, hook: ScriptHook, input: HookInput, bodies: readonly GuestValue[]): Promise<HookOutcome>;
   validate(source: string): Promise<ScriptValidation>;
+  /** Waits for the calls so far, which their timeouts bound, and ends the threads. */
   close(): Promise<void>;
 }
 
@@ -101,6 +102,7 @@ export function createScriptRunner(parts: ScriptRunnerParts): ScriptRunner {
   const tests = createTestSandbox(prelude, parts.after);
   const loaded = new Map<string, string>();
   const problems = new Map<string, string>();
+  const calls = new Set<Promise<unknown>>();
 
   const programOf = (key: string, source: string, values: GuestProgram["values"]): GuestProgram => {
     const { timeoutMs, memoryLimitMb } = parts.limits();
@@ -161,7 +163,10 @@ export function createScriptRunner(parts: ScriptRunnerParts): ScriptRunner {
     },
     problemOf: (scriptId) => problems.get(scriptId),
     call: async (scriptId, hook, input, bodies) => {
-      const { changedValues, ...outcome } = await call(sandbox, scriptId, hook, input, bodies);
+      const called = call(sandbox, scriptId, hook, input, bodies);
+      calls.add(called);
+      const { changedValues, ...outcome } = await called;
+      calls.delete(called);
       if (changedValues === undefined) return outcome;
       try {
         parts.values.write(scriptId, changedValues);
@@ -193,6 +198,7 @@ export function createScriptRunner(parts: ScriptRunnerParts): ScriptRunner {
         };
       }),
     close: async () => {
+      await Promise.all(calls);
       await Promise.all([sandbox.close(), tests.close()]);
     },
   };

@@ -10,7 +10,7 @@ import type {
   TreeNode,
 } from "@headworks/capture-contract";
 import type { BodySpool } from "#exchange/body.ts";
-import type { ExchangeView } from "#exchange/exchange.ts";
+import type { ExchangeFacts } from "#exchange/exchange.ts";
 import type { StreamStore } from "./streams/stream-store.ts";
 
 export interface StorageStatus {
@@ -28,9 +28,16 @@ export interface StorageStatus {
   readonly lastBatchMs: number;
 }
 
+export interface SessionName {
+  readonly id: string;
+  readonly name: string | null;
+}
+
 export interface StoreEvents {
   /** Entries were removed for limits, `countForSize` of them for `max_total_size_mb`. */
   pruned(ids: readonly string[], countForSize: number): void;
+  /** Another session became the active one. */
+  sessionSwitched(before: SessionName, now: SessionName): void;
   /** Storage failed or recovered. */
   statusChanged(status: StorageStatus): void;
 }
@@ -109,9 +116,9 @@ export interface CaptureStore {
   /** Allocates an entry number; ascending across restarts. */
   nextSeq(): number;
   /** The list row as a reader would return it. */
-  snapshotOf(seq: number, exchange: ExchangeView): TrafficSnapshot;
+  snapshotOf(seq: number, exchange: ExchangeFacts): TrafficSnapshot;
   /** Inserts or replaces an entry. `seq` is from nextSeq; called at the end, and once before for long exchanges. */
-  record(seq: number, exchange: ExchangeView): void;
+  record(seq: number, exchange: ExchangeFacts): void;
   /** Resolves when all records so far are committed. */
   flush(): Promise<void>;
   setLimits(limits: StoreLimits): void;
@@ -120,7 +127,7 @@ export interface CaptureStore {
 
   /** Session of new entries. */
   readonly activeSessionId: string;
-  sessionIdOf(exchange: ExchangeView): string;
+  sessionIdOf(exchange: ExchangeFacts): string;
   /** Creates a session for clients that carry its number. `maxRequests` applies until it is closed. */
   openSession(name: string | null): Promise<{ readonly session: CaptureSession; readonly number: number }>;
   closeSession(number: number): Promise<void>;

@@ -14,7 +14,7 @@ import type {
 } from "@headworks/capture-contract";
 import { makeDirectorySync } from "@headworks/files";
 import type { BodySpool } from "#exchange/body.ts";
-import type { ExchangeView } from "#exchange/exchange.ts";
+import type { ExchangeFacts, ExchangeView } from "#exchange/exchange.ts";
 import type {
   BodyPart,
   CaptureStore,
@@ -26,6 +26,7 @@ import type {
   RowPage,
   RowWindow,
   StorageStatus,
+  SessionName,
   StoreEvents,
   StoreLimits,
 } from "./capture-store.ts";
@@ -98,10 +99,19 @@ export async function openCaptureStore(options: CaptureStoreOptions): Promise<Ca
 }
 
 /** Proxy thread's side: one writer thread, two reader threads. */
+function sessionName({ id, name }: SessionRecord): SessionName {
+  return { id, name };
+}
+
 class ThreadedCaptureStore implements CaptureStore {
   readonly #options: CaptureStoreOptions;
   readonly #unlock: () => void;
-  readonly #listeners: { [K in keyof StoreEvents]: StoreEvents[K][] } = { pruned: [], statusChanged: [] };
+  #reportedSession: SessionRecord | undefined;
+  readonly #listeners: { [K in keyof StoreEvents]: StoreEvents[K][] } = {
+    pruned: [],
+    statusChanged: [],
+    sessionSwitched: [],
+  };
   readonly #imports = new SessionImports({
     writer: () => this.#writer,
     create: async (name) => await this.#createSession(name, null, true),
@@ -141,6 +151,7 @@ class ThreadedCaptureStore implements CaptureStore {
       { caughtUp: () => this.#writer.caughtUp(), onBroken: (reason) => log.error({}, reason) },
     );
     this.#openStreams = new ThreadedStreamStore(this.#openWriter, this.#openReaders);
+    this.#reportedSession = this.#activeSession;
   }
 
   get spool(): BodySpool {
@@ -156,17 +167,17 @@ class ThreadedCaptureStore implements CaptureStore {
     return this.#writer.nextSeq();
   }
 
-  snapshotOf(seq: number, exchange: ExchangeView): TrafficSnapshot {
+  snapshotOf(seq: number, exchange: ExchangeFacts): TrafficSnapshot {
     return snapshotOfExchange(seq, this.sessionIdOf(exchange), exchange);
   }
 
-  sessionIdOf({ client }: ExchangeView): string {
+  sessionIdOf({ client }: ExchangeFacts): string {
     // A deleted session receives no entries.
     const own = client.session === undefined ? undefined : this.#writer.sessions.get(client.session);
     return (own ?? this.#activeSession).id;
   }
 
-  record(seq: number, exchange: ExchangeView): void {
+  record(seq: number, exchange: ExchangeFacts): void {
     this.#writer.record(seq, exchange);
   }
 
@@ -407,8 +418,18 @@ class ThreadedCaptureStore implements CaptureStore {
   #changed(change: StoreChange): void {
     this.#openReaders?.note(change);
     this.#imports.pruned(change.prunedForSize);
+    this.#reportSwitch();
     if (change.prunedIds.length === 0) return;
     for (const listener of this.#listeners.pruned) listener(change.prunedIds, change.prunedForSize);
+  }
+
+  #reportSwitch(): void {
+    if (this.#reportedSession === undefined) return;
+    const before = this.#reportedSession;
+    const now = this.#activeSession;
+    if (now.number === before.number) return;
+    this.#reportedSession = now;
+    for (const listener of this.#listeners.sessionSwitched) listener(sessionName(before), sessionName(now));
   }
 
   #sessionById(id: string): SessionRecord | undefined {

@@ -55,7 +55,6 @@ export function createScriptsSlice(
     if (running.script_memory_limit_mb !== previous.script_memory_limit_mb) load();
   });
   load();
-  let closed: Promise<void> | undefined;
   return {
     name: "scripts",
     operations: createScriptsOperations({
@@ -73,14 +72,12 @@ export function createScriptsSlice(
       onChange,
     }),
     interceptor: engine.pipeline,
+    storeFilter: engine.pipeline.createStoreFilter(),
     task: {
       start: (signal) => {
         history.start(signal);
-        signal.addEventListener("abort", () => {
-          closed = runner.close();
-        });
       },
-      stopped: async () => await closed,
+      stopped: async () => await runner.close(),
     },
     portableRules: portableList<Script>({
       key: "scripts",

@@ -174,10 +174,9 @@ inSession("an entry is read, noted and deleted by its id; unknown ids are 404 ev
   await rig.stored.store.flush();
   assert.equal((await get<TrafficEntry>(rig, `/${id}`)).body.response?.body, "text");
   assert.equal((await get<TrafficEntry>(rig, `/${id}?include_bodies=false`)).body.response?.body, null);
-  assert.deepEqual((await get(rig, `/${id}/script-traces`)).body, []);
   assert.deepEqual((await rig.api.call("PATCH", `/api/traffic/${id}`, { notes: "look" })).json, { id, notes: "look" });
   assert.equal((await get<TrafficEntry>(rig, `/${id}`)).body.notes, "look");
-  for (const path of ["/unknown", "/unknown/script-traces", "/unknown/body/response"]) {
+  for (const path of ["/unknown", "/unknown/body/response"]) {
     const { body } = await get<{ code: string; error: string }>(rig, path, 404);
     assert.deepEqual([body.code, body.error], ["NOT_FOUND", "Entry not found"], path);
   }

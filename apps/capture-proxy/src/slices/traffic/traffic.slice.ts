@@ -3,16 +3,21 @@ import { type HandlerInput, type HandlerResult, type Handlers, JsonBytes } from 
 import { parseRuleCondition } from "@headworks/match-condition";
 import { fromParameters, parseQuery } from "@headworks/query-language";
 import { ApiError, notFound, validationError } from "#api/api-error.ts";
-import type { ExchangeView } from "#exchange/exchange.ts";
-import type { Observer } from "#exchange/phases.ts";
+import type { ExchangeFacts, ExchangeView } from "#exchange/exchange.ts";
+import type { Observer, StoreDecision, StoreFilter } from "#exchange/phases.ts";
 import type { Slice, SliceHost } from "#slice.ts";
 import type { CaptureStore } from "#storage/capture-store.ts";
 
 const PIECE_BYTES = 1_048_576;
 
 /** Captured traffic: recording, live updates and queries. */
-export function createTrafficSlice(host: SliceHost): Slice<typeof trafficOperations> {
-  const observer = new TrafficObserver(host);
+export function createTrafficSlice(
+  host: SliceHost,
+  storeFilter: () => StoreFilter | undefined = () => undefined,
+): Slice<typeof trafficOperations> {
+  const observer = new TrafficObserver(host, storeFilter, (error) =>
+    host.log.error({ err: error }, "a note could not be stored, or an entry could not be removed"),
+  );
   host.store.streams.onOpened((exchange) => observer.show(exchange));
   return { name: "traffic", operations: createTrafficOperations(host, observer), observer, task: observer };
 }
@@ -283,11 +288,21 @@ export class TrafficObserver implements Observer {
   readonly #awaited = new Set<ExchangeView>();
   /** Removed while they ran: their end is not recorded. */
   readonly #dropped = new WeakSet<ExchangeView>();
+  readonly #storeFilter: () => StoreFilter | undefined;
+  readonly #onFailure: (error: unknown) => void;
+  /** Decisions about what is stored. */
+  readonly #deciding = new Set<Promise<void>>();
   #reportedCount = -1;
   #countReportedMs = 0;
 
-  constructor(host: Pick<SliceHost, "clock" | "events" | "store">) {
+  constructor(
+    host: Pick<SliceHost, "clock" | "events" | "store">,
+    storeFilter: () => StoreFilter | undefined = () => undefined,
+    onFailure: (error: unknown) => void = () => undefined,
+  ) {
     this.#host = host;
+    this.#onFailure = onFailure;
+    this.#storeFilter = storeFilter;
   }
 
   onStarted(exchange: ExchangeView): void {
@@ -315,7 +330,6 @@ export class TrafficObserver implements Observer {
 
   onFinished(exchange: ExchangeView): void {
     if (!exchange.isRecorded) return;
-    const { store, events } = this.#host;
     if (this.#dropped.delete(exchange)) {
       exchange.requestBody.discard();
       exchange.responseBody.discard();
@@ -328,10 +342,39 @@ export class TrafficObserver implements Observer {
       this.#shown.delete(exchange);
     }
     // Exchanges that failed before their head was known were never announced.
-    const seq = fresh?.seq ?? shown ?? store.nextSeq();
+    const seq = fresh?.seq ?? shown ?? this.#host.store.nextSeq();
+    const isShown = shown !== undefined;
+    const decision = this.#storeFilter()?.decide(exchange);
+    if (decision === undefined) return this.#store(seq, exchange, isShown);
+    const stored = decision.then((decided) => this.#storeDecided(seq, exchange, isShown, decided));
+    this.#deciding.add(stored);
+    void stored.catch(this.#onFailure).finally(() => this.#deciding.delete(stored));
+  }
+
+  /** Waits for decisions about what is stored. */
+  async stopped(): Promise<void> {
+    await Promise.allSettled(this.#deciding);
+  }
+
+  #store(seq: number, exchange: ExchangeFacts, isShown: boolean): void {
+    const { store, events } = this.#host;
     store.record(seq, exchange);
     if (!events.hasListeners) return;
-    events.traffic({ type: shown === undefined ? "Added" : "Updated", data: store.snapshotOf(seq, exchange) });
+    events.traffic({ type: isShown ? "Updated" : "Added", data: store.snapshotOf(seq, exchange) });
+  }
+
+  async #storeDecided(seq: number, exchange: ExchangeView, isShown: boolean, decision: StoreDecision): Promise<void> {
+    const { store, events } = this.#host;
+    if (this.#dropped.delete(exchange) || decision.kind === "skip") {
+      exchange.requestBody.discard();
+      exchange.responseBody.discard();
+      if (!isShown) return;
+      const removed = await store.deleteEntries([exchange.id]);
+      if (removed.length > 0) events.traffic({ type: "Deleted", data: removed });
+      return;
+    }
+    this.#store(seq, decision.exchange, isShown);
+    if (decision.note !== undefined) await store.setNote(exchange.id, decision.note);
   }
 
   start(signal: AbortSignal): void {
@@ -363,7 +406,7 @@ export class TrafficObserver implements Observer {
     for (const { exchange, seq, startedMs } of this.#fresh.values()) {
       // Ordered by start: all further ones are younger.
       if (nowMs - startedMs < SHOW_AFTER_MS) break;
-      if (exchange === undefined) continue;
+      if (exchange === undefined || this.#storeFilter()?.concerns(exchange) === true) continue;
       this.#takeFresh(exchange);
       this.#show(exchange, seq);
     }

@@ -2,13 +2,14 @@ import type { Failure, ResourceType, RuleTrace, TlsInfo, TrafficSnapshot } from 
 import { resourceType } from "@headworks/http-fields";
 import type { BodyCapture } from "#exchange/body.ts";
 import { exchangeUrl, isClosedByClient, stageTimings } from "#exchange/exchange.ts";
-import type { ExchangeView, Moments, Original, TraceStep, UpstreamTlsFacts } from "#exchange/exchange.ts";
+import type { ExchangeFacts, Moments, Original, TraceStep, UpstreamTlsFacts } from "#exchange/exchange.ts";
 import {
   BODY_STATES,
   ENTRY_STATES,
   entryText,
   FLAG_MODIFIED,
   FLAG_PASSTHROUGH,
+  FLAG_SCRIPTED,
   flagsOfKinds,
   kindsOfFlags,
   NO_BODY,
@@ -23,7 +24,7 @@ export function encodeRecord(
   seq: number,
   before: RecordedBefore,
   sessionNumber: number,
-  exchange: ExchangeView,
+  exchange: ExchangeFacts,
   storesBodies: boolean,
 ): string {
   const { request, response, moments, state, client } = exchange;
@@ -109,7 +110,7 @@ function inlineBytes(body: BodyCapture): number {
 }
 
 interface ConnectionTls {
-  readonly client: ExchangeView["client"];
+  readonly client: ExchangeFacts["client"];
   readonly text: string;
 }
 
@@ -117,7 +118,7 @@ interface ConnectionTls {
 const textsByUpstream = new WeakMap<UpstreamTlsFacts, ConnectionTls>();
 
 /** TLS facts of both connections as stored; empty without TLS. */
-function connectionTls({ client, upstreamTls: upstream }: ExchangeView): string {
+function connectionTls({ client, upstreamTls: upstream }: ExchangeFacts): string {
   if (upstream === undefined) {
     const hasNone = client.tls === undefined && client.sni === undefined;
     return hasNone ? "" : tlsText({ ...clientPart(client), ...NO_UPSTREAM_TLS });
@@ -129,12 +130,12 @@ function connectionTls({ client, upstreamTls: upstream }: ExchangeView): string 
   return text;
 }
 
-function isSameTls(a: ExchangeView["client"], b: ExchangeView["client"]): boolean {
+function isSameTls(a: ExchangeFacts["client"], b: ExchangeFacts["client"]): boolean {
   if (a.sni !== b.sni) return false;
   return a.tls === b.tls || (a.tls?.version === b.tls?.version && a.tls?.cipher === b.tls?.cipher);
 }
 
-function clientPart({ tls, sni }: ExchangeView["client"]): Pick<TlsInfo, "client_version" | "client_cipher" | "sni"> {
+function clientPart({ tls, sni }: ExchangeFacts["client"]): Pick<TlsInfo, "client_version" | "client_cipher" | "sni"> {
   return { client_version: tls?.version ?? null, client_cipher: tls?.cipher ?? null, sni: sni ?? null };
 }
 
@@ -169,7 +170,7 @@ function moment(ms: number | undefined): string | null {
  * Rule effects of a finished exchange; undefined if no rule applied. `storesBodies` false sheds replaced bodies, too.
  */
 function effectOf(
-  { trace, originalRequest, originalResponse }: ExchangeView,
+  { trace, originalRequest, originalResponse }: ExchangeFacts,
   storesBodies: boolean,
 ): EffectRecord | undefined {
   if (trace === undefined && originalRequest === undefined && originalResponse === undefined) return undefined;
@@ -187,12 +188,12 @@ function traceOf({ kind, ruleId, ruleName, phase, changes }: TraceStep): RuleTra
 }
 
 /** In the order of {@link EffectRecord}. */
-export function replacedBodies({ originalRequest, originalResponse }: ExchangeView): Buffer[] {
+export function replacedBodies({ originalRequest, originalResponse }: ExchangeFacts): Buffer[] {
   return [originalRequest, originalResponse].flatMap((original: Original<unknown> | undefined) => original?.body ?? []);
 }
 
 /** The list row of a live exchange, equal to the stored one. */
-export function snapshotOfExchange(seq: number, sessionId: string, exchange: ExchangeView): TrafficSnapshot {
+export function snapshotOfExchange(seq: number, sessionId: string, exchange: ExchangeFacts): TrafficSnapshot {
   const { request, response, moments, state } = exchange;
   const requestFacts = readFields(request.fields);
   const responseFacts = response === undefined ? undefined : readFields(response.fields);
@@ -233,7 +234,7 @@ export function snapshotOfExchange(seq: number, sessionId: string, exchange: Exc
     has_response_body: exchange.responseBody.sizeBytes > 0,
     is_passthrough: exchange.passthrough,
     http_version: response?.version ?? request.version,
-    script_intercepted: false,
+    script_intercepted: isScripted(exchange),
     device_id: null,
     client_addr: exchange.client.address ?? null,
     server_addr: exchange.serverAddress ?? null,
@@ -273,7 +274,7 @@ export function withoutParameters(value: string): string | null {
   return type === "" ? null : type;
 }
 
-function stateCode(exchange: Pick<ExchangeView, "state" | "response">): EntryStateCode {
+function stateCode(exchange: Pick<ExchangeFacts, "state" | "response">): EntryStateCode {
   const { step } = exchange.state;
   if (step === "completed") return 1;
   return step === "failed" ? (isClosedByClient(exchange) ? 3 : 2) : 0;
@@ -294,8 +295,13 @@ function microseconds(milliseconds: number): number {
   return Math.max(0, Math.round(milliseconds * 100)) * 10;
 }
 
-function flagsOf(exchange: ExchangeView): number {
-  const kinds = exchange.trace === undefined ? 0 : flagsOfKinds(exchange.trace);
+function isScripted({ trace }: ExchangeFacts): boolean {
+  return trace?.some(({ kind }) => kind === "script" || kind === "plugin") === true;
+}
+
+function flagsOf(exchange: ExchangeFacts): number {
+  const kinds =
+    exchange.trace === undefined ? 0 : flagsOfKinds(exchange.trace) | (isScripted(exchange) ? FLAG_SCRIPTED : 0);
   return (exchange.modified ? FLAG_MODIFIED : 0) | (exchange.passthrough ? FLAG_PASSTHROUGH : 0) | kinds;
 }
 

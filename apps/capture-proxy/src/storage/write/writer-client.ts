@@ -1,6 +1,6 @@
 import type { Worker } from "node:worker_threads";
 import type { BodySpool } from "#exchange/body.ts";
-import type { ExchangeView } from "#exchange/exchange.ts";
+import type { ExchangeFacts } from "#exchange/exchange.ts";
 import { maxBytes, type StorageStatus, type StoreLimits } from "../capture-store.ts";
 import type { FrameBatch } from "../streams/stream-store.ts";
 import { DatabaseTooNewError, StorageError } from "../database.ts";
@@ -87,7 +87,13 @@ class RecordQueue {
     return this.#batch?.usedBytes ?? 0;
   }
 
-  add(seq: number, before: RecordedBefore, sessionNumber: number, exchange: ExchangeView, storesBodies: boolean): void {
+  add(
+    seq: number,
+    before: RecordedBefore,
+    sessionNumber: number,
+    exchange: ExchangeFacts,
+    storesBodies: boolean,
+  ): void {
     const text = encodeRecord(seq, before, sessionNumber, exchange, storesBodies);
     const bodies = bodiesOf(exchange, storesBodies);
     let bodyBytes = 0;
@@ -352,7 +358,7 @@ export class WriterClient {
     });
   }
 
-  record(seq: number, exchange: ExchangeView): void {
+  record(seq: number, exchange: ExchangeFacts): void {
     this.#recordedSeq = Math.max(this.#recordedSeq, seq);
     const running = exchange.state.step !== "completed" && exchange.state.step !== "failed";
     const before = this.#running.recordedBefore(seq);
@@ -607,7 +613,7 @@ export class WriterClient {
     this.#worker?.postMessage(message, transfer);
   }
 
-  #shedBodies(exchange: ExchangeView): void {
+  #shedBodies(exchange: ExchangeFacts): void {
     for (const body of [exchange.requestBody, exchange.responseBody]) {
       if (body.storedBytes > 0) this.#bodiesNotStored += 1;
     }
@@ -654,12 +660,12 @@ function openError({ error, tooNew, isStorageError }: FromWriter & { kind: "open
 }
 
 /** Storable body bytes, including bodies from before rules replaced them. */
-function bodyBytes({ requestBody, responseBody, originalRequest, originalResponse }: ExchangeView): number {
+function bodyBytes({ requestBody, responseBody, originalRequest, originalResponse }: ExchangeFacts): number {
   const replaced = (originalRequest?.body?.length ?? 0) + (originalResponse?.body?.length ?? 0);
   return requestBody.storedBytes + responseBody.storedBytes + replaced;
 }
 
-function discardSpooled(exchange: ExchangeView): void {
+function discardSpooled(exchange: ExchangeFacts): void {
   if (exchange.state.step !== "completed" && exchange.state.step !== "failed") return;
   exchange.requestBody.discard();
   exchange.responseBody.discard();
@@ -682,7 +688,7 @@ interface Waiter {
 }
 
 /** Bodies sent with the entry. */
-function bodiesOf(exchange: ExchangeView, storesBodies: boolean): readonly Buffer[] {
+function bodiesOf(exchange: ExchangeFacts, storesBodies: boolean): readonly Buffer[] {
   const { step } = exchange.state;
   if (!storesBodies || (step !== "completed" && step !== "failed")) return NONE;
   const sent = inlinePieces(exchange.requestBody);
@@ -691,6 +697,6 @@ function bodiesOf(exchange: ExchangeView, storesBodies: boolean): readonly Buffe
   return [...sent, ...received, ...(exchange.modified ? replacedBodies(exchange) : NONE)];
 }
 
-function inlinePieces(body: ExchangeView["requestBody"]): readonly Buffer[] {
+function inlinePieces(body: ExchangeFacts["requestBody"]): readonly Buffer[] {
   return body.sizeBytes === 0 || body.spooled !== undefined ? NONE : body.pieces;
 }
