@@ -30,6 +30,10 @@ export interface ScriptEngine {
   readonly pipeline: ScriptPipeline;
   /** Replaces the scripts that run, in the order of execution. */
   load(scripts: readonly ActiveScript[]): void;
+  /** Tells scripts of the active session. */
+  start(): Promise<void>;
+  /** Tells scripts that the session ends, waits for the calls so far and ends the threads. */
+  stop(): Promise<void>;
   test(body: ScriptTest, entry: TrafficEntry | undefined): Promise<ScriptTestResult>;
   /** The script API as TypeScript declarations. */
   readonly typesText: string;
@@ -66,12 +70,22 @@ export function createScriptEngine({ host, values, onCall, onProblem }: ScriptEn
     pipeline.sessionChanged("on_session_end", before);
     pipeline.sessionChanged("on_session_start", now);
   });
+  const tellOfSession = async (hook: "on_session_start" | "on_session_end"): Promise<void> => {
+    if (pipeline.scripts[hook].length === 0) return;
+    const session = await store.getSession(store.activeSessionId);
+    if (session !== undefined) pipeline.sessionChanged(hook, { id: session.id, name: session.name });
+  };
   return {
     runner,
     pipeline,
     load: (scripts) => {
       runner.load(scripts.map(({ id, name, source }) => ({ id, name, source })));
       pipeline.scripts = scriptSet(scripts.map((script) => ({ ...script, usesBody: namesBody(script.source) })));
+    },
+    start: async () => await tellOfSession("on_session_start"),
+    stop: async () => {
+      await tellOfSession("on_session_end");
+      await runner.close();
     },
     test: async (body, entry) => await testScript(body, entry, { runner, limits }),
     typesText: readFileSync(new URL("./script-api.d.ts", import.meta.url), "utf8"),

@@ -26,6 +26,8 @@ export interface ScriptHistory {
   /** Writes periodically, and a last time when the signal aborts. */
   start(signal: AbortSignal): void;
   record(execution: StoredExecution): void;
+  /** Writes what waits. */
+  flush(): void;
   /** Of one script, or of all that exist; newest first. */
   list(limit: number, scriptId?: string): ScriptExecution[];
   count(scriptId?: string): number;
@@ -104,6 +106,7 @@ export function createScriptHistory(parts: {
       // Removing one element at a time would copy the array for each execution.
       if (waiting.length > 2 * limit()) waiting = waiting.slice(-limit());
     },
+    flush: persist,
     list: (count, scriptId) => {
       const unwritten = read(isOf(scriptId)).reverse();
       const rows = scriptId === undefined ? sql.newest.all(count) : sql.newestOfScript.all(scriptId, count);

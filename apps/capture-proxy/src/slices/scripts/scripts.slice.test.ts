@@ -49,7 +49,9 @@ async function startScripts(): Promise<ScriptsRig> {
               : { valid: true, hooks: source.includes("onResponse") ? ["on_response"] : ["on_request"] },
           ),
       } as Partial<ScriptEngine["runner"]> as ScriptEngine["runner"],
-      pipeline: { name: "scripts" } as ScriptEngine["pipeline"],
+      pipeline: { name: "scripts", createStoreFilter: () => undefined } as unknown as ScriptEngine["pipeline"],
+      start: () => Promise.resolve(),
+      stop: () => Promise.resolve(),
       load: (scripts) => {
         loads.push(scripts);
       },

@@ -76,8 +76,14 @@ export function createScriptsSlice(
     task: {
       start: (signal) => {
         history.start(signal);
+        engine
+          .start()
+          .catch((error: unknown) => log.warn({ err: error }, "scripts were not told of the active session"));
       },
-      stopped: async () => await runner.close(),
+      stopped: async () => {
+        await engine.stop();
+        history.flush();
+      },
     },
     portableRules: portableList<Script>({
       key: "scripts",
