@@ -214,7 +214,10 @@ export type ExchangeFacts = Pick<
   | "trace"
   | "originalRequest"
   | "originalResponse"
->;
+> & {
+  /** Stored with the entry. */
+  readonly note?: string | undefined;
+};
 
 /**
  * The absolute URL of a request, without default ports; a tunnel's URL always has its port: `https://host:443/`,

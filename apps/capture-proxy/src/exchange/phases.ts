@@ -48,9 +48,7 @@ export interface Interceptor {
 }
 
 /** What is stored of a finished exchange. */
-export type StoreDecision =
-  | { readonly kind: "skip" }
-  | { readonly kind: "store"; readonly exchange: ExchangeFacts; readonly note?: string };
+export type StoreDecision = { readonly kind: "skip" } | { readonly kind: "store"; readonly exchange: ExchangeFacts };
 
 /** Decides what is stored of an exchange, when it has ended. */
 export interface StoreFilter {

@@ -1,4 +1,5 @@
 import type { RawFields } from "@headworks/http1";
+import type { GuestValue } from "@headworks/sandbox";
 
 /** What a hook changed and decided, without bodies. Absent members: unchanged. */
 export interface HookOutput {
@@ -24,15 +25,16 @@ const MAX_DATA_LENGTH = 1_048_576;
 const MAX_DELAY_MS = 60_000;
 const MAX_NOTES_LENGTH = 65_536;
 const MAX_TAGS = 64;
+const MAX_URL_LENGTH = 1_048_576;
 
 /**
  * Checks the output of a hook, which the script may have forged: it shares an interpreter with the code that writes it.
  * Returns an error message for output that cannot be applied.
  */
-export function checkedOutput(text: unknown): HookOutput | string {
+export function checkedOutput(text: GuestValue): HookOutput | string {
   let value: unknown;
   try {
-    value = JSON.parse(String(text));
+    value = JSON.parse(typeof text === "string" ? text : "");
   } catch {
     return "The script's result is not readable";
   }
@@ -62,12 +64,18 @@ function outputOf(value: Readonly<Record<string, unknown>>): HookOutput {
 }
 
 function requestOf({ method, url, fields }: Readonly<Record<string, unknown>>): NonNullable<HookOutput["request"]> {
-  if (method !== undefined && !TOKEN.test(String(method))) throw new TypeError(`${String(method)} is not a method`);
   return {
-    ...(method !== undefined && { method: String(method) }),
-    ...(url !== undefined && { url: String(url) }),
+    ...(method !== undefined && { method: tokenOf(method) }),
+    ...(url !== undefined && { url: shortText(url, "url", MAX_URL_LENGTH) }),
     ...(fields !== undefined && { fields: fieldsOf(fields) }),
   };
+}
+
+function tokenOf(value: unknown): string {
+  if (typeof value !== "string" || !TOKEN.test(value)) {
+    throw new TypeError(`${String(value)} is no method or field name`);
+  }
+  return value;
 }
 
 function changeOf({ status, reason, fields }: Readonly<Record<string, unknown>>): NonNullable<HookOutput["change"]> {
@@ -102,8 +110,7 @@ function fieldsOf(value: unknown): RawFields {
   if (!Array.isArray(value) || value.length % 2 !== 0) throw new TypeError("header fields are pairs of texts");
   return value.map((text: unknown, at) => {
     if (at % 2 === 1) return valueOf(text);
-    if (typeof text !== "string" || !TOKEN.test(text)) throw new TypeError(`${String(text)} is no field name`);
-    return text;
+    return tokenOf(text);
   });
 }
 
@@ -119,7 +126,8 @@ function shortText(value: unknown, name: string, maxLength: number): string {
 }
 
 function tagsOf(value: unknown): string[] {
-  if (!Array.isArray(value) || value.length > MAX_TAGS)
+  if (!Array.isArray(value) || value.length > MAX_TAGS) {
     throw new TypeError(`tags are at most ${String(MAX_TAGS)} texts`);
+  }
   return value.map((tag: unknown) => shortText(tag, "a tag", 64));
 }

@@ -100,8 +100,9 @@
   }
 
   function checkedField(name, value) {
-    if (typeof name !== "string" || !TOKEN.test(name))
+    if (typeof name !== "string" || !TOKEN.test(name)) {
       throw new TypeError(`headers: ${inspect(name)} is no field name`);
+    }
     const text = String(value);
     if (NOT_IN_VALUE.test(text)) throw new TypeError(`headers: the value of ${name} contains a line break or NUL`);
     return text.trim();
@@ -371,8 +372,9 @@
       },
     });
     const changes = () => {
-      if (state.query !== undefined && stringify(state.query) !== state.queryText)
+      if (state.query !== undefined && stringify(state.query) !== state.queryText) {
         update({ query: buildQuery(state.query) });
+      }
       const changed = {};
       if (state.method !== input.method) changed.method = state.method;
       if (state.url !== input.url) changed.url = state.url;
@@ -460,8 +462,9 @@
   function decision(returned) {
     if (returned === undefined || returned === null || returned === true) return { output: {}, body: undefined };
     if (returned === false) return { output: { stop: true }, body: undefined };
-    if (typeof returned !== "object")
+    if (typeof returned !== "object") {
       throw new TypeError(`the hook returned ${inspect(returned)}: an object is expected`);
+    }
     const output = {};
     if (typeof returned.delay === "number" && returned.delay > 0) output.delayMs = returned.delay;
     const goesOn = returned.continue ?? returned.continue_ ?? true;

@@ -2,7 +2,8 @@ import { readFileSync } from "node:fs";
 import type { ScriptHook, ScriptTest, ScriptTestResult, TrafficEntry } from "@headworks/capture-contract";
 import type { BodyLimits } from "#rules/message-edit.ts";
 import type { SliceHost } from "#slice.ts";
-import { type CompiledScript, type HookCall, namesBody, ScriptPipeline, scriptSet } from "./script-pipeline.ts";
+import { type CompiledScript, namesBody, scriptSet } from "./compiled-script.ts";
+import { type HookCall, ScriptPipeline } from "./script-pipeline.ts";
 import { createScriptRunner, type ScriptRunner, type ScriptValues } from "./script-runner.ts";
 import { testScript } from "./script-test.ts";
 
@@ -34,7 +35,7 @@ export interface ScriptEngine {
   start(): Promise<void>;
   /** Tells scripts that the session ends, waits for the calls so far and ends the threads. */
   stop(): Promise<void>;
-  test(body: ScriptTest, entry: TrafficEntry | undefined): Promise<ScriptTestResult>;
+  readonly test: (body: ScriptTest, entry: TrafficEntry | undefined) => Promise<ScriptTestResult>;
   /** The script API as TypeScript declarations. */
   readonly typesText: string;
 }

@@ -10,50 +10,18 @@ import { fieldProblem } from "#rules/field-problem.ts";
 import { leaveBody, moveTo, setMethod, setStatus, shown } from "#rules/message-actions.ts";
 import { type BodyLimits, type EditedExchange, MessageEdit, type Phase } from "#rules/message-edit.ts";
 import { parseUrlTarget } from "#rules/url-edit.ts";
+import {
+  bytesOf,
+  type CompiledScript,
+  filteredRequest,
+  NOT_NAMED,
+  type ScriptSet,
+  scriptSet,
+  type SharedData,
+} from "./compiled-script.ts";
 import { createStoreFilter } from "./store-filter.ts";
 import type { HookOutput } from "./hook-output.ts";
 import type { HookInput, HookOutcome, ScriptRunner } from "./script-runner.ts";
-
-/** The values that a script's filter reads. */
-export interface FilteredRequest {
-  readonly method: string;
-  readonly url: string;
-  readonly host: string;
-  readonly path: string;
-}
-
-export interface CompiledScript {
-  readonly id: string;
-  readonly name: string;
-  readonly hooks: ReadonlySet<ScriptHook>;
-  readonly onError: "stop_chain" | "continue";
-  /** The source names a member that needs the body, so messages wait until they have it. */
-  readonly usesBody: boolean;
-  matches(request: FilteredRequest): boolean;
-}
-
-/** Whether a source reads or writes bodies. */
-export function namesBody(source: string): boolean {
-  return /\b(?:body|bytes|json|setJson)\b/.test(source);
-}
-
-export const NOT_NAMED = "the body was not loaded, because the source does not contain the word body, bytes or json";
-
-/** The enabled scripts in the order of execution, by hook. */
-export type ScriptSet = Readonly<Record<ScriptHook, readonly CompiledScript[]>>;
-
-export function scriptSet(scripts: readonly CompiledScript[]): ScriptSet {
-  const of = (hook: ScriptHook): readonly CompiledScript[] => scripts.filter(({ hooks }) => hooks.has(hook));
-  return {
-    on_request: of("on_request"),
-    on_response: of("on_response"),
-    on_websocket_message: of("on_websocket_message"),
-    on_grpc_message: of("on_grpc_message"),
-    on_traffic_store: of("on_traffic_store"),
-    on_session_start: of("on_session_start"),
-    on_session_end: of("on_session_end"),
-  };
-}
 
 /** Calls a hook of a script. */
 export type CallHook = (
@@ -62,11 +30,6 @@ export type CallHook = (
   input: HookInput,
   bodies: readonly GuestValue[],
 ) => Promise<HookOutcome>;
-
-/** `context.data` of one exchange, shared by its hooks: JSON text. */
-export interface SharedData {
-  text: string | undefined;
-}
 
 export interface ScriptRun {
   readonly exchange: EditedExchange;
@@ -108,10 +71,6 @@ export async function runScripts(run: ScriptRun): Promise<Verdict> {
   await edit.finish();
   if (edit.ownResponse !== undefined) return { kind: "respond", response: edit.ownResponse };
   return refusal;
-}
-
-export function filteredRequest({ request }: Pick<EditedExchange, "request">): FilteredRequest {
-  return { method: request.method, url: exchangeUrl(request), host: request.host, path: request.path };
 }
 
 async function callScript(
@@ -267,11 +226,6 @@ async function applyBody(edit: MessageEdit, value: GuestValue): Promise<void> {
   edit.changedBody(
     before === undefined ? `body of ${String(after)} bytes` : `body ${String(before)} to ${String(after)} bytes`,
   );
-}
-
-export function bytesOf(value: GuestValue): Buffer {
-  if (value === null) return Buffer.alloc(0);
-  return typeof value === "string" ? Buffer.from(value, "utf8") : Buffer.from(value);
 }
 
 /** A call of a hook, for the history. */

@@ -6,7 +6,7 @@ import { createSandbox, type GuestFault, type GuestProgram, type GuestValue, typ
 import { checkedOutput, type HookOutput } from "./hook-output.ts";
 
 /** The function that a hook calls, by hook. */
-export const HOOK_FUNCTIONS: Readonly<Record<ScriptHook, string>> = {
+const HOOK_FUNCTIONS: Readonly<Record<ScriptHook, string>> = {
   on_request: "onRequest",
   on_response: "onResponse",
   on_websocket_message: "onWebSocketMessage",
@@ -104,18 +104,8 @@ export function createScriptRunner(parts: ScriptRunnerParts): ScriptRunner {
   const problems = new Map<string, string>();
   const calls = new Set<Promise<unknown>>();
 
-  const programOf = (key: string, source: string, values: GuestProgram["values"]): GuestProgram => {
-    const { timeoutMs, memoryLimitMb } = parts.limits();
-    return {
-      key,
-      source,
-      filename: FILENAME,
-      functions: FUNCTION_NAMES,
-      memoryLimitBytes: memoryLimitMb * MIB,
-      values,
-      timeoutMs,
-    };
-  };
+  const programOf = (key: string, source: string, values: GuestProgram["values"]): GuestProgram =>
+    program(key, source, values, parts.limits());
   const call = async (
     target: Sandbox,
     key: string,
@@ -187,8 +177,9 @@ export function createScriptRunner(parts: ScriptRunnerParts): ScriptRunner {
     validate: async (source) =>
       await tests.use(async (target) => {
         const { fault, functions } = await target.inspect(source, FILENAME, FUNCTION_NAMES);
-        if (fault === undefined)
+        if (fault === undefined) {
           return { valid: true, hooks: HOOKS.filter((hook) => functions.includes(HOOK_FUNCTIONS[hook])) };
+        }
         const { message, line, column } = fault;
         return {
           valid: false,
@@ -201,6 +192,23 @@ export function createScriptRunner(parts: ScriptRunnerParts): ScriptRunner {
       await Promise.all(calls);
       await Promise.all([sandbox.close(), tests.close()]);
     },
+  };
+}
+
+function program(
+  key: string,
+  source: string,
+  values: GuestProgram["values"],
+  { timeoutMs, memoryLimitMb }: ScriptLimits,
+): GuestProgram {
+  return {
+    key,
+    source,
+    filename: FILENAME,
+    functions: FUNCTION_NAMES,
+    memoryLimitBytes: memoryLimitMb * MIB,
+    values,
+    timeoutMs,
   };
 }
 

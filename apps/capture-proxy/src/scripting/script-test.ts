@@ -15,7 +15,8 @@ import { exchangeUrl } from "#exchange/exchange.ts";
 import type { BodyLimits } from "#rules/message-edit.ts";
 import { RecordedExchange, type RecordedMessages } from "#rules/recorded-exchange.ts";
 import { parseUrlTarget } from "#rules/url-edit.ts";
-import { type CompiledScript, namesBody, runScripts } from "./script-pipeline.ts";
+import { type CompiledScript, namesBody } from "./compiled-script.ts";
+import { runScripts } from "./script-pipeline.ts";
 import type { HookInput, HookOutcome, ScriptRunner } from "./script-runner.ts";
 
 export interface ScriptTestParts {

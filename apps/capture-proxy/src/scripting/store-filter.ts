@@ -8,7 +8,7 @@ import { withoutField } from "#rules/header-edit.ts";
 import { readTextBody } from "#rules/text-body.ts";
 import { moveRequest, parseUrlTarget } from "#rules/url-edit.ts";
 import type { HookOutput } from "./hook-output.ts";
-import { bytesOf, type CompiledScript, filteredRequest, NOT_NAMED, type SharedData } from "./script-pipeline.ts";
+import { bytesOf, type CompiledScript, filteredRequest, NOT_NAMED, type SharedData } from "./compiled-script.ts";
 import type { HookInput, HookOutcome } from "./script-runner.ts";
 
 export interface StoreFilterParts {
@@ -54,7 +54,6 @@ async function decide(
   exchange: ExchangeView,
 ): Promise<StoreDecision> {
   let stored: ExchangeFacts = exchange;
-  let note: string | undefined;
   for (const script of scripts) {
     const limits = parts.maxBytes();
     const sent = await passedBody(script, stored.requestBody, stored.request.fields, limits.read);
@@ -88,11 +87,10 @@ async function decide(
         (limitBytes) => new BodyCapture(limitBytes, parts.spool),
         limits.stored,
       );
-      note = noteWith(note, output);
     }
     if (error !== null && script.onError === "stop_chain") break;
   }
-  return { kind: "store", exchange: stored, ...(note !== undefined && { note }) };
+  return { kind: "store", exchange: stored };
 }
 
 /** The stored body as text or bytes, without content coding. */
@@ -104,8 +102,9 @@ async function passedBody(
 ): Promise<{ readonly form: string; readonly value: GuestValue }> {
   if (body.sizeBytes === 0) return { form: "none", value: null };
   if (!script.usesBody) return { form: NOT_NAMED, value: null };
-  if (body.spooled !== undefined)
-    return { form: "the body is too large for a script before it is stored", value: null };
+  if (body.spooled !== undefined) {
+    return { form: "the body is too large to be changed before it is stored", value: null };
+  }
   if (body.state !== "complete") return { form: "the body is not stored completely", value: null };
   const decoded = await decodeContent(Buffer.concat(body.pieces), fieldValues(fields, "content-encoding"), {
     maxBytes,
@@ -196,6 +195,7 @@ function redacted(
     trace: stored.trace,
     originalRequest,
     originalResponse,
+    note: noteWith(stored.note, output),
   };
 }
 

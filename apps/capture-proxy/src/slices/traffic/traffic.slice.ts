@@ -16,7 +16,7 @@ export function createTrafficSlice(
   storeFilter: () => StoreFilter | undefined = () => undefined,
 ): Slice<typeof trafficOperations> {
   const observer = new TrafficObserver(host, storeFilter, (error) =>
-    host.log.error({ err: error }, "a note could not be stored, or an entry could not be removed"),
+    host.log.error({ err: error }, "an entry that a script does not store could not be removed"),
   );
   host.store.streams.onOpened((exchange) => observer.show(exchange));
   return { name: "traffic", operations: createTrafficOperations(host, observer), observer, task: observer };
@@ -374,7 +374,6 @@ export class TrafficObserver implements Observer {
       return;
     }
     this.#store(seq, decision.exchange, isShown);
-    if (decision.note !== undefined) await store.setNote(exchange.id, decision.note);
   }
 
   start(signal: AbortSignal): void {

@@ -114,7 +114,7 @@ export type EntryRecord = [
   failure: Failure | null,
   requestBody: BodyRecord,
   responseBody: BodyRecord,
-  /** Imported entries only. */
+  /** Null keeps the note of an entry that is replaced. */
   note: string | null,
   effect: EffectRecord | null,
 ];
@@ -346,10 +346,11 @@ export class EntryRows {
     this.#insert = database.prepare(
       `INSERT INTO entry (${ENTRY_COLUMNS.join(", ")}) VALUES (${ENTRY_COLUMNS.map(() => "?").join(", ")})`,
     );
-    const updated = ENTRY_COLUMNS.filter((column) => column !== "seq" && column !== "session" && column !== "note");
-    this.#update = database.prepare(
-      `UPDATE entry SET ${updated.map((column) => `${column} = ?`).join(", ")} WHERE seq = ?`,
+    const updated = ENTRY_COLUMNS.filter((column) => column !== "seq" && column !== "session").map((column) =>
+      // Keeps a note that was set while the exchange ran.
+      column === "note" ? "note = COALESCE(?, note)" : `${column} = ?`,
     );
+    this.#update = database.prepare(`UPDATE entry SET ${updated.join(", ")} WHERE seq = ?`);
     this.#insertHead = database.prepare("INSERT OR REPLACE INTO head VALUES (?, ?, ?, ?, ?, ?, ?)");
     this.#insertBody = database.prepare("INSERT OR REPLACE INTO body VALUES (?, ?, ?)");
     this.#existing = database.prepare(
@@ -392,8 +393,7 @@ export class EntryRows {
         : Number(before["session"]);
     if (before !== undefined) {
       const [seq, id, , ...values] = rowValues(record, request, response, session);
-      // Keep a note that was set while the exchange ran.
-      this.#update.run(id ?? null, ...values.slice(0, -1), seq ?? null);
+      this.#update.run(id ?? null, ...values, seq ?? null);
     } else {
       this.#insert.run(...rowValues(record, request, response, session));
     }

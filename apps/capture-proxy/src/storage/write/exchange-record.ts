@@ -78,7 +78,7 @@ export function encodeRecord(
     state.step === "failed" ? failureOf(state.failure) : null,
     bodyRecord(exchange.requestBody, code, storesBodies),
     bodyRecord(exchange.responseBody, code, storesBodies),
-    null,
+    exchange.note ?? null,
     code === 0 ? null : (effectOf(exchange, storesBodies) ?? null),
   ];
   return entryText(record, request, response, connectionTls(exchange));
@@ -240,7 +240,7 @@ export function snapshotOfExchange(seq: number, sessionId: string, exchange: Exc
     server_addr: exchange.serverAddress ?? null,
     failure_code: state.step === "failed" ? state.failure.code : null,
     source: exchange.source,
-    has_note: false,
+    has_note: exchange.note !== undefined,
     timings: stageTimings(moments),
   };
 }
