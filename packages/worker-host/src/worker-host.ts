@@ -14,7 +14,10 @@ export interface WorkerHostOptions<Request> {
   readonly module: URL;
   /** Name of the thread in process lists and profiles. */
   readonly name: string;
-  /** Maximum JavaScript heap of the thread. Buffers are not part of it. */
+  /**
+   * Maximum JavaScript heap of the thread. Buffers are not part of it. A single value far beyond it can still end the
+   * process, so the size of the input needs a limit, too.
+   */
   readonly maxHeapMb: number;
   readonly workerData?: unknown;
   /**

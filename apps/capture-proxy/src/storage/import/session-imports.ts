@@ -149,7 +149,8 @@ class ImportThreadClient {
     this.#worker = new Worker(new URL("./import-thread.ts", import.meta.url), {
       workerData: setup,
       name: "weir-import",
-      resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },
+      // With V8's larger default for young objects, a full heap can end the process instead of the thread.
+      resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB, maxYoungGenerationSizeMb: 16 },
     });
     this.#worker.on("message", (message: FromImport) => {
       if (message.kind === "batch") this.#write(this.#record(message));
