@@ -1,11 +1,13 @@
-import { JSException, QuickJS, type JSValueHandle } from "quickjs-wasi";
-import { ConsoleLines, hostFunctions } from "./host-functions.ts";
+import { EvalFlags, JSException, QuickJS, type JSValueHandle } from "quickjs-wasi";
+import { ConsoleLines, hostFunctions, OutOfGuestMemory, stringOf } from "./host-functions.ts";
 import type { GuestFault, GuestOutcome, GuestProgram, GuestValue, SourceFacts } from "./sandbox.ts";
 
 /** Compiling and the prelude are ours; a limit guards against mistakes only. */
 const PREPARE_MS = 5000;
 const INSPECT_BYTES = 64 * 1_048_576;
 const MAX_RESULTS = 8;
+/** Faults are kept with each call. */
+const MAX_MESSAGE_LENGTH = 2000;
 /** Leaves V8's own stack room for the calls between interpreter and host. */
 const MAX_STACK_BYTES = 256 * 1024;
 
@@ -29,8 +31,8 @@ export async function createGuest(
   values: Map<string, string>,
 ): Promise<Guest | { readonly fault: GuestFault }> {
   let guest: InterpretedGuest | undefined;
+  const time = new TimeLimit();
   try {
-    const time = new TimeLimit();
     const vm = await QuickJS.create({
       wasm,
       memoryLimit: program.memoryLimitBytes,
@@ -41,7 +43,7 @@ export async function createGuest(
     guest.start(prelude);
     return guest;
   } catch (error) {
-    const fault = withLimit(faultFrom(error, program.filename), program.timeoutMs, program.memoryLimitBytes);
+    const fault = withLimit(faultFrom(error, program, time), program.timeoutMs, program.memoryLimitBytes);
     guest?.dispose();
     return { fault };
   }
@@ -49,6 +51,8 @@ export async function createGuest(
 
 /** Ends a source before its first statement: what is parsed and declared is known then, and nothing has run. */
 const STOP = "throw 0;";
+/** Positions in such code are not shown. */
+const INTERNAL = "weir:internal";
 
 /** The syntax error of a source, or which of the functions it declares. */
 export async function inspectSource(
@@ -59,9 +63,9 @@ export async function inspectSource(
 ): Promise<SourceFacts> {
   const time = new TimeLimit();
   const vm = await QuickJS.create({ wasm, memoryLimit: INSPECT_BYTES, interruptHandler: () => time.isOver });
-  const failure = (code: string): unknown => {
+  const failure = (code: string, name = INTERNAL, flags?: number): unknown => {
     try {
-      vm.evalCode(code, filename).dispose();
+      vm.evalCode(code, name, flags).dispose();
       return undefined;
     } catch (error) {
       return error;
@@ -70,9 +74,11 @@ export async function inspectSource(
   const nameOf = (error: unknown): string => (error instanceof JSException && error.handle.isObject ? error.name : "");
   try {
     time.start(PREPARE_MS);
-    const stopped = failure(STOP + source);
-    if (!(stopped instanceof JSException) || stopped.handle.isObject) {
-      return { fault: inSource(faultFrom(stopped, filename)), functions: [] };
+    const invalid =
+      failure(source, filename, EvalFlags.COMPILE_ONLY) ?? unlessStopped(failure(STOP + source.replace(/^#!/, "//")));
+    if (invalid !== undefined) {
+      const fault = faultFrom(invalid, { source, filename }, time);
+      return { fault: withLimit(fault, PREPARE_MS, INSPECT_BYTES), functions: [] };
     }
     // Functions in `const` and `let` are not initialized yet, which a reference reports.
     const declared = functions.filter((name) => {
@@ -85,12 +91,9 @@ export async function inspectSource(
   }
 }
 
-/** A fault of the stopped source, with its position in the source itself. */
-function inSource(fault: GuestFault): GuestFault {
-  const { message, line, column } = fault;
-  if (line !== 1 || column === undefined) return fault;
-  const own = Math.max(1, column - STOP.length);
-  return { ...fault, column: own, message: message.replace(`column ${String(column)}`, `column ${String(own)}`) };
+/** Declarations that clash with a global name are found when the source begins to run. */
+function unlessStopped(error: unknown): unknown {
+  return error instanceof JSException && !error.handle.isObject ? undefined : error;
 }
 
 class TimeLimit {
@@ -134,7 +137,7 @@ class InterpretedGuest implements Guest {
     this.#time.start(PREPARE_MS);
     const setUp = vm.evalCode(prelude, "weir:prelude");
     const host = hostFunctions(vm, this.#console, this.#values, (key, value) => {
-      (this.#changedValues ??= {})[key] = value;
+      (this.#changedValues ??= Object.create(null) as Record<string, string | null>)[key] = value;
     });
     const made = vm.callFunction(setUp, vm.undefined, host);
     this.#invoke = made.getProp("invoke");
@@ -145,7 +148,7 @@ class InterpretedGuest implements Guest {
     vm.executePendingJobs();
     for (const name of functions) {
       // Also finds functions of `const` and `let`, which are no properties of the global object.
-      const value = vm.evalCode(`typeof ${name} === "function" ? ${name} : undefined`, "weir:lookup");
+      const value = vm.evalCode(`typeof ${name} === "function" ? ${name} : undefined`, INTERNAL);
       if (value.isFunction) this.#functions.set(name, { name: vm.newString(name), value });
       else value.dispose();
     }
@@ -164,7 +167,8 @@ class InterpretedGuest implements Guest {
     try {
       values = this.#run(fn, args);
     } catch (error) {
-      fault = faultFrom(error, this.#program.filename);
+      fault = faultFrom(error, this.#program, this.#time);
+      if (error instanceof JSException) forget(this.#vm, error);
     }
     this.#time.stop();
     return {
@@ -189,11 +193,13 @@ class InterpretedGuest implements Guest {
     const handles = args.map((arg) => this.#handleOf(arg));
     let result: JSValueHandle | undefined;
     try {
-      result = vm.callFunction(this.#invoke as JSValueHandle, vm.undefined, fn.value, fn.name, ...handles);
-      if (result.isUndefined) {
+      try {
+        result = vm.callFunction(this.#invoke as JSValueHandle, vm.undefined, fn.value, fn.name, ...handles);
+      } finally {
+        // Also of calls that do not wait for their jobs, which would pile up.
         vm.executePendingJobs();
-        result = vm.callFunction(this.#settled as JSValueHandle, vm.undefined);
       }
+      if (result.isUndefined) result = vm.callFunction(this.#settled as JSValueHandle, vm.undefined);
       return valuesOf(result);
     } finally {
       result?.dispose();
@@ -203,7 +209,9 @@ class InterpretedGuest implements Guest {
 
   #handleOf(value: GuestValue): JSValueHandle {
     if (value === null) return this.#vm.null;
-    return typeof value === "string" ? this.#vm.newString(value) : this.#vm.newUint8Array(value);
+    const handle = typeof value === "string" ? this.#vm.newString(value) : this.#vm.newUint8Array(value);
+    if (!handle.isString && !handle.isObject) throw new OutOfGuestMemory();
+    return handle;
   }
 }
 
@@ -219,45 +227,77 @@ function valuesOf(result: JSValueHandle): GuestValue[] {
 }
 
 function valueOf(handle: JSValueHandle): GuestValue {
-  if (handle.isString) return handle.toString();
+  if (handle.isString) return stringOf(handle);
   if (handle.isNull || handle.isUndefined) return null;
   return handle.toUint8Array();
 }
 
 /** Never throws, whatever was thrown: the guest chooses what it throws. */
-function faultFrom(error: unknown, filename: string): GuestFault {
+function faultFrom(error: unknown, program: Pick<GuestProgram, "source" | "filename">, time: TimeLimit): GuestFault {
+  if (error instanceof OutOfGuestMemory) return { kind: "memory", message: "" };
   if (!(error instanceof JSException)) {
+    // What ends a job of a promise has no handle.
+    if (time.isOver) return { kind: "timeout", message: "" };
+    const text = String(error);
+    if (/InternalError: out of memory$|^Error: wasm_malloc failed$/.test(text)) return { kind: "memory", message: "" };
     // Recursion in native functions overflows the stack of V8 itself.
     const isStack = error instanceof RangeError;
-    return { kind: "crash", message: isStack ? "RangeError: the script recursed too deeply" : String(error) };
+    return { kind: "crash", message: isStack ? "RangeError: the script recursed too deeply" : cut(text) };
   }
   try {
     const { name, message } = error;
-    if (message === "interrupted") return { kind: "timeout", message: "" };
-    if (message === "out of memory") return { kind: "memory", message: "" };
-    const [, line, column] = new RegExp(`${RegExp.escape(filename)}:(\\d+):(\\d+)`).exec(error.stack ?? "") ?? [];
-    const text = error.handle.isObject ? `${name}: ${message}` : `The script threw ${primitiveText(error.handle)}`;
-    if (line === undefined) return { kind: "error", message: text };
-    return {
-      kind: "error",
-      message: `${text} (line ${line}, column ${column ?? "1"})`,
-      line: Number(line),
-      column: Number(column),
-    };
+    if (name === "InternalError" && message === "interrupted") return { kind: "timeout", message: "" };
+    if (name === "InternalError" && message === "out of memory") return { kind: "memory", message: "" };
+    // Also a getter of what was thrown can take all the time.
+    if (time.isOver) return { kind: "timeout", message: "" };
+    if (!error.handle.isObject) return { kind: "error", message: `The script threw ${primitiveText(error.handle)}` };
+    if (name === UNREADABLE || message === UNREADABLE) return { kind: "error", message: NOT_SHOWN };
+    return positioned(cut(`${name}: ${message}`), error.stack ?? "", program);
   } catch {
-    return { kind: "crash", message: "The script threw something that cannot be shown" };
-  } finally {
-    dispose(error);
+    return { kind: "crash", message: NOT_SHOWN };
   }
+}
+
+/** What the library reads from a member that throws or is a symbol. */
+const UNREADABLE = "<null>";
+const NOT_SHOWN = "The script threw a value that cannot be shown";
+
+function positioned(
+  message: string,
+  stack: string,
+  { source, filename }: Pick<GuestProgram, "source" | "filename">,
+): GuestFault {
+  const found = new RegExp(`${RegExp.escape(filename)}:(\\d{1,7}):(\\d{1,7})`).exec(stack);
+  if (found === null) return { kind: "error", message };
+  const line = Number(found[1]);
+  const column = columnOf(source, line, Number(found[2]));
+  return { kind: "error", message: `${message} (line ${line}, column ${column})`, line, column };
+}
+
+/** The interpreter counts columns in octets of UTF-8. */
+function columnOf(source: string, line: number, octetColumn: number): number {
+  const text = source.split("\n", line)[line - 1] ?? "";
+  return (
+    Buffer.from(text, "utf8")
+      .subarray(0, octetColumn - 1)
+      .toString("utf8").length + 1
+  );
+}
+
+function cut(text: string): string {
+  return text.length > MAX_MESSAGE_LENGTH ? `${text.slice(0, MAX_MESSAGE_LENGTH)}…` : text;
 }
 
 function primitiveText(handle: JSValueHandle): string {
   if (handle.isSymbol) return "a symbol";
-  return handle.isString ? JSON.stringify(handle.toString().slice(0, 1000)) : handle.toString();
+  const text = cut(handle.toString());
+  return handle.isString ? JSON.stringify(text) : text;
 }
 
-function dispose(error: JSException): void {
+/** Releases an error. The library keeps the handles of all errors until the end of the interpreter. */
+function forget(vm: QuickJS, error: JSException): void {
   try {
+    (vm as unknown as { readonly _ownedHandles: Set<JSValueHandle> })._ownedHandles.delete(error.handle);
     error.dispose();
   } catch {
     // The interpreter is thrown away.

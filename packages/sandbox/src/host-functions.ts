@@ -18,12 +18,12 @@ export class ConsoleLines {
 
   add(level: string, text: string): void {
     if (this.#length > MAX_LENGTH || this.lines.length > MAX_LINES) return;
-    if (this.#length + text.length > MAX_LENGTH || this.lines.length === MAX_LINES) {
+    const shown = text.length > MAX_LINE_LENGTH ? `${text.slice(0, MAX_LINE_LENGTH)}… (line cut)` : text;
+    if (this.#length + shown.length > MAX_LENGTH || this.lines.length === MAX_LINES) {
       this.#length = MAX_LENGTH + 1;
       this.lines.push(`[warn] further output of this call was dropped (limits: ${MAX_LINES} lines, 64 KiB)`);
       return;
     }
-    const shown = text.length > MAX_LINE_LENGTH ? `${text.slice(0, MAX_LINE_LENGTH)}… (line cut)` : text;
     this.#length += shown.length;
     this.lines.push(level === "log" ? shown : `[${level}] ${shown}`);
   }
@@ -38,7 +38,15 @@ export function hostFunctions(
 ): JSValueHandle {
   const host = vm.newObject();
   const add = (name: string, run: (...args: JSValueHandle[]) => JSValueHandle): void => {
-    const made = vm.newFunction(name, run);
+    const made = vm.newFunction(name, (...args) => {
+      try {
+        return run(...args);
+      } catch (error) {
+        // The interpreter copies the stack, which names files of the host.
+        if (error instanceof Error) error.stack = "";
+        throw error;
+      }
+    });
     host.setProp(name, made);
     made.dispose();
   };
@@ -104,10 +112,26 @@ function digestName(name: string): string {
 /** The prelude passes strings and bytes only; anything else is a script that reached behind it. */
 function textOf(handle: JSValueHandle | undefined): string {
   if (handle?.isString !== true) throw new TypeError("A string is expected");
-  return handle.toString();
+  return stringOf(handle);
+}
+
+/** The interpreter could not allocate what crosses its border. */
+export class OutOfGuestMemory extends Error {
+  constructor() {
+    super("out of memory");
+  }
+}
+
+/** The text of a handle to a string. The library drops a byte order mark, and returns `<null>` without memory. */
+export function stringOf(handle: JSValueHandle): string {
+  const text = handle.toString();
+  const { length } = handle;
+  if (text.length === length) return text;
+  if (text.length === length - 1) return `\ufeff${text}`;
+  throw new OutOfGuestMemory();
 }
 
 function dataOf(handle: JSValueHandle | undefined): string | Uint8Array {
   if (handle === undefined) throw new TypeError("A string or bytes are expected");
-  return handle.isString ? handle.toString() : handle.toUint8Array();
+  return handle.isString ? stringOf(handle) : handle.toUint8Array();
 }

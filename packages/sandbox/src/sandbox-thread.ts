@@ -24,12 +24,12 @@ async function start(entry: Loaded): Promise<void> {
   entry.fault = "fault" in created ? created.fault : undefined;
 }
 
-async function load(program: GuestProgram): Promise<SandboxReply> {
+async function load(program: GuestProgram, isDeferred: boolean): Promise<SandboxReply> {
   loaded.get(program.key)?.guest?.dispose();
   const values = new Map(Object.entries(program.values));
   const entry: Loaded = { program, values, guest: undefined, fault: undefined };
   loaded.set(program.key, entry);
-  await start(entry);
+  if (!isDeferred) await start(entry);
   return { fault: entry.fault };
 }
 
@@ -76,7 +76,7 @@ serveRequests<SandboxRequest, SandboxReply>((request) => {
     case "call":
       return call(request);
     case "load":
-      return load(request.program).then(reply);
+      return load(request.program, request.isDeferred === true).then(reply);
     case "unload":
       return reply(unload(request.key));
     case "inspect":

@@ -76,7 +76,12 @@ export interface SandboxOptions {
 
 /** A request to a sandbox thread. */
 export type SandboxRequest =
-  | { readonly kind: "load"; readonly program: GuestProgram }
+  | {
+      readonly kind: "load";
+      readonly program: GuestProgram;
+      /** Start the guest with its first call. */
+      readonly isDeferred?: boolean;
+    }
   | { readonly kind: "unload"; readonly key: string }
   | {
       readonly kind: "inspect";
@@ -111,6 +116,7 @@ interface Thread {
 export function createSandbox(options: SandboxOptions): Sandbox {
   const threads: Thread[] = [];
   const homes = new Map<string, Thread>();
+  let isClosed = false;
 
   const startThread = (): Thread => {
     const guests = new Map<string, GuestProgram>();
@@ -119,7 +125,8 @@ export function createSandbox(options: SandboxOptions): Sandbox {
       name: options.threadName,
       maxHeapMb: THREAD_HEAP_MB,
       workerData: { prelude: options.prelude },
-      firstRequests: () => [...guests.values()].map((program) => ({ kind: "load", program })),
+      // A source that blocked the last thread must not block this one before another guest's call.
+      firstRequests: () => [...guests.values()].map((program) => ({ kind: "load", program, isDeferred: true })),
     });
     const thread = { host, guests };
     threads.push(thread);
@@ -134,6 +141,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
 
   return {
     load: async (program) => {
+      if (isClosed) return CLOSED;
       const thread = homes.get(program.key) ?? leastLoaded();
       homes.set(program.key, thread);
       // Not yet part of `firstRequests`: starting the thread with this request would load it twice.
@@ -149,6 +157,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
       thread.host.request({ kind: "unload", key }).catch(() => undefined);
     },
     inspect: async (source, filename, functions) => {
+      if (isClosed) return { fault: CLOSED, functions: [] };
       const thread = threads[0] ?? startThread();
       const request = { kind: "inspect", source, filename, functions } as const;
       try {
@@ -160,20 +169,34 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     call: async (key, name, args, timeoutMs) => {
       const thread = homes.get(key);
       if (thread === undefined) return faulty({ kind: "crash", message: "The guest is not loaded" });
+      const program = thread.guests.get(key);
+      if (program !== undefined && sizeOf(args) > program.memoryLimitBytes) return faulty(tooLarge(program));
       const deadlineMs = Date.now() + timeoutMs;
       const request = { kind: "call", key, name, args, timeoutMs, deadlineMs } as const;
       const reply = thread.host.request(request, { timeoutMs: timeoutMs + GRACE_MS });
       const outcome = await inTime(reply as Promise<GuestOutcome>, timeoutMs + GRACE_MS);
-      const program = thread.guests.get(key);
-      if (outcome.changedValues !== undefined && program !== undefined) {
-        thread.guests.set(key, { ...program, values: withChanges(program.values, outcome.changedValues) });
+      const current = thread.guests.get(key);
+      if (outcome.changedValues !== undefined && current !== undefined) {
+        thread.guests.set(key, { ...current, values: withChanges(current.values, outcome.changedValues) });
       }
       return outcome;
     },
     close: async () => {
+      isClosed = true;
       await Promise.all(threads.map(({ host }) => host.close()));
     },
   };
+}
+
+const CLOSED: GuestFault = { kind: "crash", message: "The sandbox is closed" };
+
+function sizeOf(args: readonly GuestValue[]): number {
+  return args.reduce((size, arg) => size + (arg?.length ?? 0), 0);
+}
+
+function tooLarge({ memoryLimitBytes }: GuestProgram): GuestFault {
+  const limit = `${Math.round(memoryLimitBytes / 1_048_576)} MiB`;
+  return { kind: "memory", message: `The message is larger than the script's memory of ${limit}` };
 }
 
 function withChanges(
