@@ -104,6 +104,8 @@ export type SandboxReply = GuestOutcome | SourceFacts | { readonly fault: GuestF
 /** Time beyond the deadline after which a thread that cannot be interrupted is terminated. */
 const GRACE_MS = 250;
 /** Sources are only parsed, which ends; starting a thread may take seconds on a busy machine. */
+/** After the thread is terminated, whose fault says more. */
+const WAIT_MS = GRACE_MS + 100;
 const INSPECT_MS = 30_000;
 /** The threads hold interpreters, whose memory is outside the JavaScript heap. */
 const THREAD_HEAP_MB = 64;
@@ -174,7 +176,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
       const deadlineMs = Date.now() + timeoutMs;
       const request = { kind: "call", key, name, args, timeoutMs, deadlineMs } as const;
       const reply = thread.host.request(request, { timeoutMs: timeoutMs + GRACE_MS });
-      const outcome = await inTime(reply as Promise<GuestOutcome>, timeoutMs + GRACE_MS);
+      const outcome = await inTime(reply as Promise<GuestOutcome>, timeoutMs + WAIT_MS);
       const current = thread.guests.get(key);
       if (outcome.changedValues !== undefined && current !== undefined) {
         thread.guests.set(key, { ...current, values: withChanges(current.values, outcome.changedValues) });

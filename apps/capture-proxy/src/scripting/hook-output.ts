@@ -1,5 +1,4 @@
 import type { RawFields } from "@headworks/http1";
-import type { GuestValue } from "@headworks/sandbox";
 
 /** What a hook changed and decided, without bodies. Absent members: unchanged. */
 export interface HookOutput {
@@ -21,7 +20,12 @@ export interface HookOutput {
 }
 
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+const MAX_OUTPUT_LENGTH = 16_777_216;
 const MAX_DATA_LENGTH = 1_048_576;
+const MAX_FIELDS_LENGTH = 1_048_576;
+const MAX_FIELDS = 10_000;
+const MAX_METHOD_LENGTH = 256;
+const MAX_MESSAGE_LENGTH = 300;
 const MAX_DELAY_MS = 60_000;
 const MAX_NOTES_LENGTH = 65_536;
 const MAX_TAGS = 64;
@@ -31,17 +35,21 @@ const MAX_URL_LENGTH = 1_048_576;
  * Checks the output of a hook, which the script may have forged: it shares an interpreter with the code that writes it.
  * Returns an error message for output that cannot be applied.
  */
-export function checkedOutput(text: GuestValue): HookOutput | string {
+export function checkedOutput(text: unknown): HookOutput | string {
+  if (typeof text !== "string") return "The script's result is not readable";
+  if (text.length > MAX_OUTPUT_LENGTH) {
+    return `The script's result is longer than ${String(MAX_OUTPUT_LENGTH)} characters`;
+  }
   let value: unknown;
   try {
-    value = JSON.parse(typeof text === "string" ? text : "");
+    value = JSON.parse(text);
   } catch {
     return "The script's result is not readable";
   }
   try {
     return outputOf(record(value));
   } catch (error) {
-    return `The script's result is not valid: ${(error as Error).message}`;
+    return `The script's result is not valid: ${(error as Error).message.slice(0, MAX_MESSAGE_LENGTH)}`;
   }
 }
 
@@ -57,7 +65,7 @@ function outputOf(value: Readonly<Record<string, unknown>>): HookOutput {
     ...(value["stop"] === true && { stop: true }),
     ...(value["close"] === true && { close: true }),
     ...(delayMs !== undefined && { delayMs: Math.min(numberOf(delayMs, "delay"), MAX_DELAY_MS) }),
-    ...(data !== undefined && { data: shortText(data, "context.data", MAX_DATA_LENGTH) }),
+    ...(data !== undefined && { data: dataOf(data) }),
     ...(notes !== undefined && { notes: shortText(notes, "notes", MAX_NOTES_LENGTH) }),
     ...(tags !== undefined && { tags: tagsOf(tags) }),
   };
@@ -65,17 +73,23 @@ function outputOf(value: Readonly<Record<string, unknown>>): HookOutput {
 
 function requestOf({ method, url, fields }: Readonly<Record<string, unknown>>): NonNullable<HookOutput["request"]> {
   return {
-    ...(method !== undefined && { method: tokenOf(method) }),
-    ...(url !== undefined && { url: shortText(url, "url", MAX_URL_LENGTH) }),
+    ...(method !== undefined && { method: methodOf(method) }),
+    ...(url !== undefined && { url: shortText(url, "the URL", MAX_URL_LENGTH) }),
     ...(fields !== undefined && { fields: fieldsOf(fields) }),
   };
 }
 
-function tokenOf(value: unknown): string {
-  if (typeof value !== "string" || !TOKEN.test(value)) {
-    throw new TypeError(`${String(value)} is no method or field name`);
-  }
-  return value;
+function methodOf(value: unknown): string {
+  const method = shortText(value, "the method", MAX_METHOD_LENGTH);
+  if (!TOKEN.test(method)) throw new TypeError(`${method} is not a method`);
+  return method;
+}
+
+/** All scripts of an exchange read it. */
+function dataOf(value: unknown): string {
+  const text = shortText(value, "context.data", MAX_DATA_LENGTH);
+  if (Array.isArray(record(JSON.parse(text)))) throw new TypeError("context.data is no object");
+  return text;
 }
 
 function changeOf({ status, reason, fields }: Readonly<Record<string, unknown>>): NonNullable<HookOutput["change"]> {
@@ -108,15 +122,33 @@ function numberOf(value: unknown, name: string): number {
 
 function fieldsOf(value: unknown): RawFields {
   if (!Array.isArray(value) || value.length % 2 !== 0) throw new TypeError("header fields are pairs of texts");
+  if (value.length > 2 * MAX_FIELDS) throw new RangeError(`more than ${String(MAX_FIELDS)} header fields`);
+  let length = 0;
   return value.map((text: unknown, at) => {
-    if (at % 2 === 1) return valueOf(text);
-    return tokenOf(text);
+    const part = at % 2 === 0 ? nameOf(text) : valueOf(text);
+    length += part.length;
+    if (length > MAX_FIELDS_LENGTH) {
+      throw new RangeError(`header fields of more than ${String(MAX_FIELDS_LENGTH)} characters`);
+    }
+    return part;
   });
 }
 
-function valueOf(value: unknown): string {
-  if (typeof value !== "string" || /[\r\n\0]/.test(value)) throw new TypeError("a line break or NUL in a field");
+function nameOf(value: unknown): string {
+  if (typeof value !== "string" || !TOKEN.test(value)) throw new TypeError(`${shown(value)} is no field name`);
   return value;
+}
+
+/** Octets, one character each: a character beyond is not sent by any protocol. */
+function valueOf(value: unknown): string {
+  if (typeof value !== "string" || /[\r\n\0]|[^\0-\xff]/.test(value)) {
+    throw new TypeError(`${shown(value)} is no field value`);
+  }
+  return value;
+}
+
+function shown(value: unknown): string {
+  return JSON.stringify(value).slice(0, MAX_MESSAGE_LENGTH);
 }
 
 function shortText(value: unknown, name: string, maxLength: number): string {

@@ -26,6 +26,8 @@ interface Headers {
   /** Every field as name and value. */
   entries(): [string, string][];
   forEach(run: (value: string, name: string) => void): void;
+  [Symbol.iterator](): Iterator<[string, string]>;
+  toJSON(): Record<string, string>;
 }
 
 /** The parts that requests and responses share. */
@@ -41,6 +43,7 @@ interface Message {
   json(): any;
   /** Replaces the body by JSON text. */
   setJson(value: any): void;
+  toJSON(): object;
 }
 
 interface Request extends Message {

@@ -12,19 +12,37 @@
   const isArray = Array.isArray;
   const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
   const NOT_IN_VALUE = /[\r\n\0]/;
+  const BEYOND_ASCII = /[^\0-\x7f]/;
+  const { escape, unescape } = globalThis;
 
   // Bytes and text
 
   const isBytes = (value) => value instanceof Uint8Array;
   const bytesOf = (value) => {
+    return asBytes(value) ?? host.encodeUtf8(String(value));
+  };
+  /** The bytes of a buffer or of a view of one; undefined for other values. */
+  const asBytes = (value) => {
     if (isBytes(value)) return value;
     if (value instanceof ArrayBuffer) return new Uint8Array(value);
-    return host.encodeUtf8(String(value));
+    if (ArrayBuffer.isView(value)) return new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
+    return undefined;
   };
+
+  // Fields are octets, one character each. Scripts read and write them as UTF-8; other octets are left as they are.
+  const fieldText = (octets) => {
+    if (!BEYOND_ASCII.test(octets)) return octets;
+    try {
+      return decodeURIComponent(escape(octets));
+    } catch {
+      return octets;
+    }
+  };
+  const fieldOctets = (text) => (BEYOND_ASCII.test(text) ? unescape(encodeURIComponent(text.toWellFormed())) : text);
 
   // Header fields
 
-  /** Names and values in turns, as received; `headers['x']` and the methods work on the same list. */
+  /** Names and values in turns, as octets; `headers['x']` and the methods work on the same list. */
   class HeaderList {
     constructor(fields) {
       this.fields = fields;
@@ -41,7 +59,7 @@
       const wanted = String(name).toLowerCase();
       const values = [];
       for (let index = 0; index < this.fields.length; index += 2) {
-        if (this.fields[index].toLowerCase() === wanted) values.push(this.fields[index + 1]);
+        if (this.fields[index].toLowerCase() === wanted) values.push(fieldText(this.fields[index + 1]));
       }
       return values;
     }
@@ -53,6 +71,7 @@
       return this.at(String(name)) !== -1;
     }
     set(name, value) {
+      checkName(name);
       const values = (isArray(value) ? value : [value]).map((each) => checkedField(name, each));
       const first = this.at(name);
       const kept = first === -1 ? name : this.fields[first];
@@ -99,13 +118,21 @@
     }
   }
 
-  function checkedField(name, value) {
+  function checkName(name) {
     if (typeof name !== "string" || !TOKEN.test(name)) {
       throw new TypeError(`headers: ${inspect(name)} is no field name`);
     }
+  }
+
+  /** The octets of a value. */
+  function checkedField(name, value) {
+    checkName(name);
+    if (!["string", "number", "boolean", "bigint"].includes(typeof value)) {
+      throw new TypeError(`headers: the value of ${name} is ${inspect(value)}: a string is expected`);
+    }
     const text = String(value);
     if (NOT_IN_VALUE.test(text)) throw new TypeError(`headers: the value of ${name} contains a line break or NUL`);
-    return text.trim();
+    return fieldOctets(text.trim());
   }
 
   const METHODS = {
@@ -121,11 +148,13 @@
     toJSON: (list) => () => fromEntries(list.names().map((name) => [name, list.get(name)])),
   };
   const METHOD_NAMES = new Set(keysOf(METHODS));
+  /** What code calls on any object. */
+  const OF_OBJECTS = new Set(["toString", "valueOf", "hasOwnProperty", "propertyIsEnumerable"]);
 
   function pairs(list) {
     const result = [];
     for (let index = 0; index < list.fields.length; index += 2) {
-      result.push([list.fields[index], list.fields[index + 1]]);
+      result.push([list.fields[index], fieldText(list.fields[index + 1])]);
     }
     return result;
   }
@@ -137,7 +166,8 @@
         get: (_target, name) => {
           if (name === Symbol.iterator) return () => pairs(list)[Symbol.iterator]();
           if (typeof name !== "string") return undefined;
-          return METHOD_NAMES.has(name) ? METHODS[name](list) : list.get(name);
+          if (METHOD_NAMES.has(name)) return METHODS[name](list);
+          return list.get(name) ?? (OF_OBJECTS.has(name) ? Object.prototype[name] : undefined);
         },
         set: (_target, name, value) => {
           if (value === undefined || value === null) list.delete(name);
@@ -145,6 +175,8 @@
           return true;
         },
         has: (_target, name) => typeof name === "string" && (METHOD_NAMES.has(name) || list.has(name)),
+        // A definition would be stored nowhere.
+        defineProperty: () => false,
         deleteProperty: (_target, name) => {
           list.delete(name);
           return true;
@@ -177,10 +209,11 @@
       return isBytes(this.value) ? this.value : host.encodeUtf8(this.value);
     }
     set(value) {
-      if (value === null || value === undefined) this.value = "";
-      else if (typeof value === "string" || isBytes(value)) this.value = value;
-      else if (value instanceof ArrayBuffer) this.value = new Uint8Array(value);
-      else throw new TypeError("body: a string or bytes are expected; use setJson(value) for an object");
+      const given = typeof value === "string" ? value : (asBytes(value) ?? (value === null ? "" : value));
+      if (typeof given !== "string" && !isBytes(given)) {
+        throw new TypeError("body: a string, bytes or null are expected; use setJson(value) for an object");
+      }
+      this.value = given;
       this.state = "changed";
       this.isChanged = true;
     }
@@ -195,7 +228,8 @@
 
   // URLs
 
-  const URL_PARTS = /^([a-z][a-z0-9+.-]*):\/\/(?:\[([^\]]*)\]|([^:/?#]*))(?::(\d+))?([^?#]*)(?:\?([^#]*))?/i;
+  const URL_PARTS =
+    /^([a-z][a-z0-9+.-]*):\/\/(?:[^/?#@]*@)?(?:\[([^\]]*)\]|([^:/?#]*))(?::(\d+))?([^?#]*)(?:\?([^#]*))?/i;
   const DEFAULT_PORTS = { http: 80, https: 443, ws: 80, wss: 443 };
   const decode = (text) => {
     try {
@@ -244,10 +278,10 @@
 
   function buildUrl({ scheme = "https", host: name, port, path = "/", query }) {
     if (typeof name !== "string" || name === "") throw new TypeError("url.build: a host is missing");
-    const authority = name.includes(":") ? `[${name}]` : name;
+    const authority = name.includes(":") && !name.startsWith("[") ? `[${name}]` : name;
     const isDefault = port === undefined || port === null || DEFAULT_PORTS[scheme] === Number(port);
     const search = typeof query === "string" ? query.replace(/^\?/, "") : query ? buildQuery(query) : "";
-    const start = path.startsWith("/") ? path : `/${path}`;
+    const start = (path.startsWith("/") ? path : `/${path}`).replace(/[?#]/g, encode);
     return `${scheme}://${authority}${isDefault ? "" : `:${port}`}${start}${search === "" ? "" : `?${search}`}`;
   }
 
@@ -255,11 +289,13 @@
 
   /** What requests and responses share. */
   function message(list, body) {
+    let headers;
     return {
       get headers() {
-        return this.$headers ?? (defineHidden(this, "$headers", headersOf(list)), this.$headers);
+        return (headers ??= headersOf(list));
       },
       set headers(value) {
+        if (typeof value !== "object" || value === null) throw new TypeError("headers: an object is expected");
         const entries = isArray(value)
           ? value
           : typeof value.entries === "function"
@@ -298,7 +334,7 @@
       json() {
         const { text } = body;
         if (text === null || text === "") throw new SyntaxError("json: the body is empty or no text");
-        return parse(text);
+        return parse(text.startsWith("\ufeff") ? text.slice(1) : text);
       },
       setJson(value) {
         const text = stringify(value);
@@ -309,14 +345,19 @@
     };
   }
 
-  function defineHidden(target, name, value) {
-    defineProperty(target, name, { value, enumerable: false });
-  }
-
   function requestOf(input, body) {
     const list = new HeaderList(input.fields);
     const state = { method: input.method, url: input.url, query: undefined, queryText: "" };
+    /** Changes of the members of `query` are part of the URL from its next use. */
+    const keepQuery = () => {
+      if (state.query === undefined) return;
+      const text = stringify(state.query);
+      if (text === state.queryText) return;
+      state.queryText = text;
+      state.url = buildUrl({ ...parseUrl(state.url), query: buildQuery(state.query) });
+    };
     const update = (change) => {
+      keepQuery();
       const text = search(state.url);
       state.url = buildUrl({ ...parseUrl(state.url), query: text, ...change });
       if (state.query !== undefined && change.query !== undefined) state.query = undefined;
@@ -326,12 +367,18 @@
         return state.method;
       },
       set method(value) {
-        state.method = String(value);
+        if (typeof value !== "string" || !TOKEN.test(value))
+          throw new TypeError(`method: ${inspect(value)} is no method`);
+        state.method = value;
       },
       get url() {
+        keepQuery();
         return state.url;
       },
       set url(value) {
+        if (!/^(?:https?|wss?):\/\/[^/?#]/i.test(String(value))) {
+          throw new TypeError(`url: ${inspect(value)} is not an absolute URL`);
+        }
         state.url = String(value);
         state.query = undefined;
       },
@@ -342,7 +389,7 @@
         return parseUrl(state.url).host;
       },
       set host(value) {
-        const [, name, port] = /^(.*?)(?::(\d+))?$/.exec(String(value));
+        const [, name, port] = /^(\[[^\]]*\]|[^:]*)(?::(\d+))?$/.exec(String(value)) ?? [undefined, String(value)];
         update(port === undefined ? { host: name } : { host: name, port: Number(port) });
       },
       get port() {
@@ -372,9 +419,7 @@
       },
     });
     const changes = () => {
-      if (state.query !== undefined && stringify(state.query) !== state.queryText) {
-        update({ query: buildQuery(state.query) });
-      }
+      keepQuery();
       const changed = {};
       if (state.method !== input.method) changed.method = state.method;
       if (state.url !== input.url) changed.url = state.url;
@@ -385,6 +430,11 @@
   }
 
   const search = (url) => /^[^?#]*\?([^#]*)/.exec(url)?.[1] ?? "";
+
+  function checkedReason(value) {
+    if (NOT_IN_VALUE.test(String(value))) throw new TypeError("statusMessage: it contains a line break or NUL");
+    return fieldOctets(String(value).trim());
+  }
 
   function responseOf(input, body) {
     const list = new HeaderList(input.fields);
@@ -401,10 +451,10 @@
         state.status = status;
       },
       get statusMessage() {
-        return state.reason;
+        return fieldText(state.reason);
       },
       set statusMessage(value) {
-        state.reason = checkedField("statusMessage", value);
+        state.reason = checkedReason(value);
       },
       get durationMs() {
         return input.durationMs;
@@ -435,6 +485,7 @@
     if (typeof value !== "object" || value === null) throw new TypeError("response: an object is expected");
     const list = new HeaderList([]);
     const given = value.headers ?? {};
+    if (typeof given !== "object") throw new TypeError("response.headers: an object is expected");
     const entries = isArray(given)
       ? given
       : typeof given.entries === "function"
@@ -447,14 +498,14 @@
     if (!Number.isInteger(status) || status < 200 || status > 599) {
       throw new RangeError(`response.statusCode: ${inspect(status)} is not between 200 and 599`);
     }
-    let body = value.body ?? "";
+    let body = asBytes(value.body) ?? value.body ?? "";
     if (typeof body === "object" && !isBytes(body)) {
       body = stringify(body);
       if (!list.has("content-type")) list.append("Content-Type", "application/json");
     }
     if (!isBytes(body)) body = String(body);
     const shown = { status, fields: list.fields };
-    if (value.statusMessage !== undefined) shown.reason = checkedField("statusMessage", value.statusMessage);
+    if (value.statusMessage !== undefined) shown.reason = checkedReason(value.statusMessage);
     return { response: shown, body };
   }
 
@@ -466,7 +517,11 @@
       throw new TypeError(`the hook returned ${inspect(returned)}: an object is expected`);
     }
     const output = {};
-    if (typeof returned.delay === "number" && returned.delay > 0) output.delayMs = returned.delay;
+    const { delay } = returned;
+    if (delay !== undefined && !(Number.isFinite(delay) && delay >= 0)) {
+      throw new TypeError(`delay: ${inspect(delay)} is no number of milliseconds`);
+    }
+    if (delay > 0) output.delayMs = delay;
     const goesOn = returned.continue ?? returned.continue_ ?? true;
     if (goesOn) return { output, body: undefined };
     output.stop = true;
@@ -488,16 +543,19 @@
     return isEmpty(output) && body === undefined ? null : [stringify(output), body ?? null];
   }
 
-  function dataOf(input) {
+  /** The context of a call, and a function that adds its changed data to the output. */
+  function contextOf(input) {
     const text = input.data ?? "{}";
-    const data = parse(text);
-    return {
-      data,
-      add: (output) => {
-        const now = stringify(data);
-        if (now !== text && now !== undefined) output.data = now;
-      },
+    const context = { ...input.context, data: parse(text) };
+    const add = (output) => {
+      const { data } = context;
+      if (typeof data !== "object" || data === null || isArray(data)) {
+        throw new TypeError(`context.data: ${inspect(data)} is no object`);
+      }
+      const now = stringify(data);
+      if (now !== text) output.data = now;
     };
+    return { context, add };
   }
 
   // Hooks
@@ -507,9 +565,9 @@
     onRequest: (input, requestBody) => {
       const body = bodyOf(input.requestBody, requestBody);
       const { request, changes } = requestOf(input.request, body);
-      const { data, add } = dataOf(input);
+      const { context, add } = contextOf(input);
       return {
-        args: [request, { ...input.context, data }],
+        args: [request, context],
         finish: (returned) => {
           const decided = decision(returned === request ? undefined : returned);
           const changed = changes();
@@ -527,9 +585,9 @@
       const body = bodyOf(input.responseBody, responseBody);
       const sent = requestOf(input.request, bodyOf(input.requestBody, requestBody));
       const { response, changes } = responseOf(input.response, body);
-      const { data, add } = dataOf(input);
+      const { context, add } = contextOf(input);
       return {
-        args: [sent.request, response, { ...input.context, data }],
+        args: [sent.request, response, context],
         finish: (returned) => {
           const decided = decision(returned === response ? undefined : returned);
           const changed = changes();
@@ -550,7 +608,7 @@
       const receivedBody = bodyOf(input.responseBody, responseBody);
       const sent = requestOf(input.request, sentBody);
       const received = input.response === undefined ? undefined : responseOf(input.response, receivedBody);
-      const { data } = dataOf(input);
+      const { context } = contextOf(input);
       const entry = {
         id: input.context.requestId,
         request: sent.request,
@@ -559,7 +617,7 @@
         tags: [],
       };
       return {
-        args: [{ ...input.context, data, entry }],
+        args: [Object.assign(context, { entry })],
         finish: (returned) => {
           const { output } = decision(returned);
           const request = sent.changes();
@@ -581,12 +639,8 @@
   };
 
   function messageHook(input, payload, name) {
-    const { data, add } = dataOf(input);
-    const context = {
-      ...input.context,
-      data,
-      request: input.request === undefined ? null : requestOf(input.request, bodyOf("none", null)).request,
-    };
+    const { context, add } = contextOf(input);
+    context.request = input.request === undefined ? null : requestOf(input.request, bodyOf("none", null)).request;
     context[name] = payload;
     return {
       args: [context],
@@ -594,9 +648,10 @@
         const { output } = decision(returned);
         add(output);
         if (context[name] === payload) return result(output, undefined);
-        const changed = context[name];
+        const changed = typeof context[name] === "string" ? context[name] : asBytes(context[name]);
+        if (changed === undefined) throw new TypeError(`${name}: ${inspect(context[name])} is neither text nor bytes`);
         output.bodyChanged = true;
-        return result(output, typeof changed === "string" || isBytes(changed) ? changed : stringify(changed));
+        return result(output, changed);
       },
     };
   }
@@ -608,9 +663,13 @@
   // Globals
 
   const MAX_DEPTH = 4;
+  /** More do not fit into a line. */
+  const MAX_VALUES = 1000;
 
   /** A readable text of any value, as consoles print it. */
-  function inspect(value, depth = 0, seen = new Set()) {
+  function inspect(value, depth = 0, seen = new Set(), left = { values: MAX_VALUES }) {
+    left.values -= 1;
+    if (left.values < 0) return "…";
     if (typeof value === "string") return depth === 0 ? value : stringify(value);
     if (typeof value === "function") return `[Function ${value.name || "anonymous"}]`;
     if (typeof value === "bigint") return `${value}n`;
@@ -620,7 +679,7 @@
     if (seen.has(value)) return "[Circular]";
     if (depth >= MAX_DEPTH) return isArray(value) ? "[Array]" : "[Object]";
     seen.add(value);
-    const inner = (item) => inspect(item, depth + 1, seen);
+    const inner = (item) => inspect(item, depth + 1, seen, left);
     let text;
     if (isArray(value)) text = `[${value.slice(0, 100).map(inner).join(", ")}${value.length > 100 ? ", …" : ""}]`;
     else if (value instanceof Map) text = `Map(${value.size}) ${inner(fromEntries([...value].slice(0, 100)))}`;
@@ -674,7 +733,8 @@
 
   // Calls
 
-  let settled;
+  /** Of the last call that returned a promise. Promises of earlier calls may settle, too. */
+  let awaited;
 
   return {
     invoke: (fn, name, input, ...bodies) => {
@@ -683,23 +743,21 @@
       if (returned === null || typeof returned !== "object" || typeof returned.then !== "function") {
         return hook.finish(returned);
       }
-      settled = undefined;
-      returned.then(
-        (value) => {
-          settled = { finish: () => hook.finish(value) };
-        },
-        (error) => {
-          settled = { error };
-        },
-      );
+      const call = { state: "pending", value: undefined, finish: hook.finish };
+      const settle = (state) => (value) => {
+        call.state = state;
+        call.value = value;
+      };
+      awaited = call;
+      returned.then(settle("fulfilled"), settle("rejected"));
       return undefined;
     },
     settled: () => {
-      const current = settled;
-      settled = undefined;
-      if (current === undefined) throw new Error("the hook waits for something that never happens");
-      if ("error" in current) throw current.error;
-      return current.finish();
+      const call = awaited;
+      awaited = undefined;
+      if (call.state === "pending") throw new Error("the hook waits for something that never happens");
+      if (call.state === "rejected") throw call.value;
+      return call.finish(call.value);
     },
   };
 });
