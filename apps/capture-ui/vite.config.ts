@@ -12,6 +12,8 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: true,
+    // The largest chunk is the code editor, which only the Scripts screen loads.
+    chunkSizeWarningLimit: 600,
   },
   server: {
     host: "127.0.0.1",

@@ -166,6 +166,11 @@ export const wsConnectionQuery = (id: string, revision: string) =>
     queryFn: ({ signal }) => api["ws-traffic"].getWsConnection({ params: { id }, signal }),
   });
 
+export const scriptsQuery = queryOptions({
+  queryKey: ["scripts", "list"],
+  queryFn: ({ signal }) => api.scripts.listScripts({ signal }),
+});
+
 /** The service's description of each setting. */
 export const fieldsQuery = queryOptions({
   queryKey: ["config", "fields"],

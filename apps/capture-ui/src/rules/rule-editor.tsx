@@ -4,7 +4,7 @@ import { X } from "lucide-react";
 import { type ReactNode, type RefObject, useEffect, useRef, useState } from "react";
 import { api, errorText } from "../api.ts";
 import { queryClient } from "../queries.ts";
-import { useAction } from "../shell/actions.ts";
+import { keysOf, useAction } from "../shell/actions.ts";
 import { useLocation } from "../shell/router.ts";
 import { Button, IconButton } from "../ui/button.tsx";
 import { isolatedName } from "../ui/format.ts";
@@ -60,6 +60,7 @@ export function RuleEditor({
   readonly children: ReactNode;
 }) {
   useAction("close", onClose);
+  useAction("save", isSaving ? undefined : onSubmit);
   const editor = useEditorFocus<HTMLFormElement>(name === null);
   return (
     <form
@@ -82,7 +83,7 @@ export function RuleEditor({
             Discard
           </Button>
         )}
-        <Button type="submit" variant="primary" disabled={isSaving}>
+        <Button type="submit" variant="primary" disabled={isSaving} title={keysOf("save")}>
           {name === null ? "Create" : "Save"}
         </Button>
         <IconButton label="Close editor" keys="Esc" icon={<X size={16} />} onClick={onClose} />
@@ -206,17 +207,17 @@ export function useRuleForm<Form extends object, B extends Built<{ readonly name
   const { draft } = stored;
   const [tried, setTried] = useState(false);
   const built = build(draft.form, draft.condition);
-  const sent = useRef(draft);
+  const sent = useRef({ draft, start });
   const save = useMutation({
     mutationFn: async (body: Extract<B, { readonly ok: true }>["rule"]) => {
-      sent.current = draft;
+      sent.current = { draft, start };
       const id = await store(body);
       stored.release();
       return id;
     },
     onSuccess: async (id, { name: savedName }) => {
       await queryClient.invalidateQueries({ queryKey: [topic] });
-      stored.settle(sent.current);
+      stored.settle(sent.current.draft, sent.current.start);
       toast({ tone: "success", title: `${savedName ?? "Rule"} saved` });
     },
   });

@@ -62,8 +62,11 @@ export interface StoredDraft<D> {
   readonly discard: () => void;
   /** Marks the draft as saved before it is fetched again, so that closing needs no confirmation. */
   readonly release: () => void;
-  /** Marks `stored` as saved. */
-  readonly settle: (stored: D) => void;
+  /**
+   * Marks `sent` as saved. `before` is what was stored when it was sent; it is no longer followed, so that the draft of a
+   * new item does not start again before its editor gets the stored item.
+   */
+  readonly settle: (sent: D, before?: D) => void;
 }
 
 /**
@@ -72,13 +75,13 @@ export interface StoredDraft<D> {
  * until the store changes.
  */
 export function useStoredDraft<D>(name: string, stored: D): StoredDraft<D> {
-  const [state, setState] = useState<KeptDraft<D> & { readonly revision: number }>(() => ({
+  const [state, setState] = useState<KeptDraft<D> & { readonly revision: number; readonly replaced?: D }>(() => ({
     ...(keptDraft<D>(name) ?? { base: stored, draft: stored }),
     revision: 0,
   }));
   const { base, draft } = state;
   const isChanged = !isSameDraft(draft, base);
-  const isMoved = !isSameDraft(stored, base);
+  const isMoved = stored !== state.replaced && !isSameDraft(stored, base);
   const begin = (): void => setState({ base: stored, draft: stored, revision: state.revision + 1 });
   if (isMoved && !isChanged) begin();
   // The other client made the same change.
@@ -96,10 +99,10 @@ export function useStoredDraft<D>(name: string, stored: D): StoredDraft<D> {
       begin();
     },
     release: () => keepDraft(name, null),
-    settle: (next) => {
+    settle: (sent, before) => {
       // Immediately, because the editor of a new item unmounts on its first save.
       keepDraft(name, null);
-      setState((now) => ({ ...now, base: next }));
+      setState((now) => ({ ...now, base: sent, ...(before === undefined ? {} : { replaced: before }) }));
     },
   };
 }

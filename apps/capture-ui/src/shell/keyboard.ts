@@ -24,6 +24,7 @@ export type ActionId =
   | "goBreakpoints"
   | "goMocks"
   | "goRewrites"
+  | "goScripts"
   | "goBlocklist"
   | "goThrottle"
   | "goReplay"
@@ -46,6 +47,7 @@ export type ActionId =
   | "list.copyUrl"
   | "list.focusOnly"
   | "close"
+  | "save"
   | "note"
   | "detail.previousTab"
   | "detail.nextTab"
@@ -67,6 +69,7 @@ export const BINDINGS: readonly Binding[] = [
   { action: "toggleCapture", keys: ["Shift+R"], label: "Toggle recording", group: "Everywhere" },
   { action: "theme", keys: ["Ctrl+Shift+L"], label: "Next theme", group: "Everywhere", whileTyping: true },
   { action: "focusQuery", keys: ["/", "Ctrl+F"], label: "Filter", group: "Everywhere" },
+  { action: "save", keys: ["Ctrl+S"], label: "Save", group: "Everywhere", whileTyping: true },
   { action: "close", keys: ["Escape"], label: "Close or clear selection", group: "Everywhere" },
   { action: "goTraffic", keys: ["G T"], label: "Traffic", group: "Screens" },
   { action: "goStreams", keys: ["G E"], label: "Streams", group: "Screens" },
@@ -74,6 +77,7 @@ export const BINDINGS: readonly Binding[] = [
   { action: "goBreakpoints", keys: ["G B"], label: "Breakpoints", group: "Screens" },
   { action: "goMocks", keys: ["G M"], label: "Mocks", group: "Screens" },
   { action: "goRewrites", keys: ["G W"], label: "Rewrites", group: "Screens" },
+  { action: "goScripts", keys: ["G C"], label: "Scripts", group: "Screens" },
   { action: "goBlocklist", keys: ["G L"], label: "Block list", group: "Screens" },
   { action: "goThrottle", keys: ["G H"], label: "Throttle", group: "Screens" },
   { action: "goReplay", keys: ["G R"], label: "Replay", group: "Screens" },

@@ -1,5 +1,6 @@
 import {
   CirclePause,
+  CodeXml,
   Drama,
   Focus,
   Gauge,
@@ -70,6 +71,13 @@ export const ROUTES: readonly Route[] = [
     goKey: "W",
     icon: Replace,
     ...screen(async () => (await import("../views/rewrites/rewrites-view.tsx")).RewritesView),
+  },
+  {
+    path: "/scripts",
+    label: "Scripts",
+    goKey: "C",
+    icon: CodeXml,
+    ...screen(async () => (await import("../views/scripts/scripts-view.tsx")).ScriptsView),
   },
   {
     path: "/blocklist",

@@ -47,6 +47,7 @@ export function Shell() {
   useAction("goBreakpoints", () => navigate("/breakpoints"));
   useAction("goMocks", () => navigate("/mocks"));
   useAction("goRewrites", () => navigate("/rewrites"));
+  useAction("goScripts", () => navigate("/scripts"));
   useAction("goBlocklist", () => navigate("/blocklist"));
   useAction("goFocus", () => navigate("/focus"));
   useAction("goThrottle", () => navigate("/throttle"));

@@ -1,4 +1,4 @@
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useState } from "react";
 import type { TrafficEntry } from "@headworks/capture-contract";
 import { api, errorText } from "../../api.ts";
@@ -10,6 +10,7 @@ import { TextArea } from "../../ui/field.tsx";
 import { formatBytes, formatDateTime, formatDuration } from "../../ui/format.ts";
 import { Tag } from "../../ui/tag.tsx";
 import { toast } from "../../ui/toast.tsx";
+import { ExecutionList } from "../scripts/script-executions.tsx";
 import styles from "./detail.module.css";
 import { statusText } from "./entry-facts.ts";
 import { failureAdvice, tunnelReason } from "./failure-advice.ts";
@@ -20,6 +21,7 @@ const SCREENS: Readonly<Partial<Record<Step["kind"], (id: string) => string>>> =
   breakpoint: () => "/breakpoints?part=rules",
   mock: (id) => `/mocks?id=${encodeURIComponent(id)}`,
   rewrite: (id) => `/rewrites?id=${encodeURIComponent(id)}`,
+  script: scriptAddress,
   throttle: () => "/throttle",
 };
 
@@ -46,6 +48,7 @@ export function OverviewTab({ entry }: { readonly entry: TrafficEntry }) {
       )}
       <div className={styles["cards"]}>
         <RuleTrace trace={entry.trace} />
+        {!entry.is_passthrough && <ScriptTraces id={entry.id} />}
         <Section title="Summary" entry={entry} lines={summaryLines(entry)} />
         <Section title="Connection" entry={entry} lines={connectionLines(entry)} />
         {entry.tls !== null && <Section title="TLS, client to Weir" entry={entry} lines={clientTlsLines(entry.tls)} />}
@@ -268,6 +271,30 @@ function RuleTrace({ trace }: { readonly trace: readonly Step[] }) {
 function RuleName({ step }: { readonly step: Step }) {
   const screen = SCREENS[step.kind];
   return screen === undefined ? <b>{step.rule_name}</b> : <Link href={screen(step.rule_id)}>{step.rule_name}</Link>;
+}
+
+function scriptAddress(id: string): string {
+  return `/scripts?id=${encodeURIComponent(id)}`;
+}
+
+/** Runs of scripts for the entry. */
+function ScriptTraces({ id }: { readonly id: string }) {
+  const { data: runs = [] } = useQuery({
+    // Fetched again with the entry.
+    queryKey: ["entry", id, "script-traces"],
+    queryFn: ({ signal }) => api.scripts.getScriptTraces({ params: { id }, signal }),
+  });
+  if (runs.length === 0) return null;
+  return (
+    <section className={styles["section"]}>
+      <h2>Scripts</h2>
+      <ExecutionList
+        label="Scripts"
+        executions={runs}
+        about={(run) => <Link href={scriptAddress(run.script_id)}>{run.script_name}</Link>}
+      />
+    </section>
+  );
 }
 
 /** Note editor; saves on demand and with Ctrl+Enter. */

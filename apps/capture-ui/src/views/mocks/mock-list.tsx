@@ -105,7 +105,7 @@ export function MockList({
               />
             }
             after={<Sparkline bins={bins.get(rule.id)} />}
-            hitsTitle="Requests served by this mock"
+            hits={{ count: rule.hit_count, title: "Requests served by this mock" }}
             onToggle={(enabled) => actions.toggle(rule, enabled)}
             onShow={() => onShow(rule.id)}
             menu={() => [

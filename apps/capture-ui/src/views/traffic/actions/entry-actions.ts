@@ -127,6 +127,10 @@ export function makeRewrite(id: string): void {
   navigate(urlOf("/rewrites", { from: id }));
 }
 
+export function makeScript(id: string): void {
+  navigate(urlOf("/scripts", { from: id }));
+}
+
 export function throttleHost(host: string): void {
   navigate(urlOf("/throttle", { host }));
 }

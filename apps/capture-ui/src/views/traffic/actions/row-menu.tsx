@@ -2,6 +2,7 @@ import type { TrafficSnapshot } from "@headworks/capture-contract";
 import {
   Ban,
   CirclePause,
+  CodeXml,
   Copy,
   Download,
   Drama,
@@ -34,6 +35,7 @@ import {
   makeMock,
   makeMocks,
   makeRewrite,
+  makeScript,
   passThroughHost,
   replayNow,
   ruleHost,
@@ -225,6 +227,12 @@ function ruleEntries(row: TrafficSnapshot, host: string): readonly MenuEntry[] {
       label: "Rewrite similar requests…",
       icon: <Replace size={ICON} />,
       onSelect: () => makeRewrite(row.id),
+    },
+    {
+      kind: "item",
+      label: "Script for this request…",
+      icon: <CodeXml size={ICON} />,
+      onSelect: () => makeScript(row.id),
     },
     throttle,
   ];
