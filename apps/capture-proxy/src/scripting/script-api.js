@@ -367,8 +367,9 @@
         return state.method;
       },
       set method(value) {
-        if (typeof value !== "string" || !TOKEN.test(value))
+        if (typeof value !== "string" || !TOKEN.test(value)) {
           throw new TypeError(`method: ${inspect(value)} is no method`);
+        }
         state.method = value;
       },
       get url() {
