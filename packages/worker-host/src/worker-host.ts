@@ -4,8 +4,8 @@ import type { SentError, SentReply, SentRequest } from "./serve-requests.ts";
 /** Time for loading the module and handling the first requests. */
 const MAX_START_MS = 30_000;
 /**
- * V8's default of 48 MB can exceed the 16 MB by which Node raises a full heap to end its thread, which then ends the
- * whole process.
+ * Node raises the limit of a full heap by 16 MB to end its thread. A young generation of V8's default, 192 MB,
+ * can exceed that within one collection, which ends the whole process.
  */
 const MAX_YOUNG_HEAP_MB = 16;
 
