@@ -137,6 +137,9 @@ test("many executions are written in parts, also at the end, and are read whole 
   record(1200);
   stop.abort();
   assert.equal(stored.get()?.["count"], 2400);
+  record(1200);
+  history.flush();
+  assert.equal(stored.get()?.["count"], 3600);
   database.close();
 });
 

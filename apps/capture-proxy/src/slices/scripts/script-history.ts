@@ -79,6 +79,9 @@ export function createScriptHistory(parts: {
     waiting = waiting.slice(batch.length);
     return waiting.length > 0;
   };
+  const persistAll = (): void => {
+    while (persist());
+  };
   let isContinuing = false;
   const persistAndContinue = (): void => {
     isContinuing = persist();
@@ -97,7 +100,7 @@ export function createScriptHistory(parts: {
       });
       signal.addEventListener("abort", () => {
         stop();
-        while (persist());
+        persistAll();
       });
     },
     record: (execution) => {
@@ -106,7 +109,7 @@ export function createScriptHistory(parts: {
       // Removing one element at a time would copy the array for each execution.
       if (waiting.length > 2 * limit()) waiting = waiting.slice(-limit());
     },
-    flush: persist,
+    flush: persistAll,
     list: (count, scriptId) => {
       const unwritten = read(isOf(scriptId)).reverse();
       const rows = scriptId === undefined ? sql.newest.all(count) : sql.newestOfScript.all(scriptId, count);

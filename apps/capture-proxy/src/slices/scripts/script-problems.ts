@@ -18,7 +18,10 @@ export function createScriptProblems(runner: Pick<ScriptRunner, "validate" | "pr
       for (const id of checked.keys()) if (!ids.has(id)) checked.delete(id);
       for (const { id, source } of scripts) {
         if (checked.get(id)?.source === source) continue;
-        checked.set(id, { source, problem: problemText(await runner.validate(source)) });
+        const validation = await runner.validate(source);
+        // Without a place it is not the source that is wrong, such as a thread that did not start in time.
+        if (!validation.valid && validation.line === undefined) continue;
+        checked.set(id, { source, problem: problemText(validation) });
       }
     },
     problemOf: ({ id, source }) => {
