@@ -12,7 +12,7 @@ import {
 } from "@headworks/http1";
 import type { ByteSocket } from "@headworks/sockets";
 import type { ThrottledPace } from "#exchange/bandwidth-limiter.ts";
-import { BodyCapture } from "#exchange/body.ts";
+import { BodyCapture, type OpenFilter } from "#exchange/body.ts";
 import {
   type ClientFacts,
   type Content,
@@ -137,6 +137,7 @@ export abstract class LiveExchange implements Exchange {
   abstract responseContent(limitBytes: number): Promise<Content>;
   abstract setRequestContent(bytes: Buffer): void;
   abstract setResponseContent(bytes: Buffer): void;
+  abstract filterBody(side: "request" | "response", open: OpenFilter): void;
 
   protected newCapture(side: "request" | "response"): BodyCapture {
     const { maxBodyBytes, capturesRequestBodies, capturesResponseBodies } = this.services.policy();
@@ -281,7 +282,7 @@ export class HttpExchange extends LiveExchange implements ResponseHandler {
 
   onRequestData(piece: Buffer): void {
     if (this.isFinished) return;
-    this.requestBody.add(piece);
+    if (!this.#requestSender.isFiltered) this.requestBody.add(piece);
     if (this.#respondAfterBody !== undefined) {
       if (this.requestBody.sizeBytes > DRAINED_BODY_BYTES) this.#respondAfterBody();
       return;
@@ -296,7 +297,7 @@ export class HttpExchange extends LiveExchange implements ResponseHandler {
   onRequestEnd(): void {
     const mayEnd = this.#requestSender.complete();
     this.moments.requestEnded = performance.now();
-    this.requestBody.end();
+    if (!this.#requestSender.isFiltered) this.requestBody.end();
     if (this.#respondAfterBody !== undefined) this.#respondAfterBody();
     else if (mayEnd) this.#endRequest();
   }
@@ -304,6 +305,10 @@ export class HttpExchange extends LiveExchange implements ResponseHandler {
   /** End of one read from the client: flushes towards the origin. */
   onRequestBatch(): void {
     if (this.#requestSender.isSent && this.#lease.origin?.flush() === false) this.#client.holdReading();
+  }
+
+  onRequestFiltered(piece: Buffer): void {
+    this.requestBody.add(piece);
   }
 
   onRequestMoved(): void {
@@ -320,10 +325,12 @@ export class HttpExchange extends LiveExchange implements ResponseHandler {
   #endRequest(): void {
     this.#requestSender.end(this.request.trailers);
     this.moments.sendEnded = performance.now();
+    if (this.#requestSender.isFiltered) this.requestBody.end();
   }
 
   /** Lets the client finish a small body first, so that it is recorded and the connection can be reused. */
   #afterBody(respond: () => void): void {
+    this.#recordUnsent();
     if (this.#requestSender.isComplete || isKnownLonger(this.#head.framing, DRAINED_BODY_BYTES)) return respond();
     this.#respondAfterBody = respond;
     this.#client.sendContinue();
@@ -344,6 +351,7 @@ export class HttpExchange extends LiveExchange implements ResponseHandler {
 
   /** True while an interceptor is pending and awaits neither the client nor the origin. */
   get isDeciding(): boolean {
+    if (this.#requestSender.isDeciding || this.#responseSender.isDeciding) return true;
     return this.#isDeciding && !this.#requestSender.isWaitedFor && !this.#responseSender.isWaitedFor;
   }
 
@@ -414,9 +422,8 @@ export class HttpExchange extends LiveExchange implements ResponseHandler {
     setFraming(fields, this.#requestSender.framing);
     removeField(fields, "trailer");
     this.request.trailers = undefined;
-    const received = this.requestBody;
-    this.requestBody = this.newCapture("request");
-    received.replaceBy(this.requestBody);
+    this.#restartCapture("request");
+    if (this.#requestSender.isFiltered) return;
     this.requestBody.add(bytes);
     this.requestBody.end();
   }
@@ -434,12 +441,37 @@ export class HttpExchange extends LiveExchange implements ResponseHandler {
 
   /** Restarts the capture of the response with `body`. */
   #recaptureResponse(body: Buffer): void {
-    if (this.responseBody.sizeBytes > 0) {
-      const received = this.responseBody;
-      this.responseBody = this.newCapture("response");
-      received.replaceBy(this.responseBody);
+    if (this.responseBody.sizeBytes > 0) this.#restartCapture("response");
+    const isRecorded = this.#responseSender.showsBody(this.response?.status ?? 0) && !this.#responseSender.isFiltered;
+    if (isRecorded) this.responseBody.add(body);
+  }
+
+  #restartCapture(side: "request" | "response"): void {
+    const key = side === "request" ? "requestBody" : "responseBody";
+    const received = this[key];
+    this[key] = this.newCapture(side);
+    received.replaceBy(this[key]);
+  }
+
+  filterBody(side: "request" | "response", open: OpenFilter): void {
+    if (this.isFinished || this.#failure !== undefined) return;
+    const isRequest = side === "request";
+    if (isRequest && this.#requestSender.isSent) throw new TypeError("The request has already been sent");
+    if (!isRequest && this.#responseSender.hasStarted) throw new TypeError("The response has already started");
+    const sender = isRequest ? this.#requestSender : this.#responseSender;
+    const { framing } = sender;
+    if (!hasBody(framing)) return;
+    sender.filterBody(open);
+    if (framing.kind === "length") {
+      removeField((isRequest ? this.changeRequest() : this.changeResponse()).fields, "content-length");
     }
-    if (this.#responseSender.showsBody(this.response?.status ?? 0)) this.responseBody.add(body);
+    if ((isRequest ? this.requestBody : this.responseBody).sizeBytes > 0) this.#restartCapture(side);
+  }
+
+  /** Bodies that were held for a filter and not forwarded are recorded as received. */
+  #recordUnsent(): void {
+    for (const piece of this.#requestSender.removeFilter()) this.requestBody.add(piece);
+    for (const piece of this.#responseSender.removeFilter()) this.responseBody.add(piece);
   }
 
   // -- upstream
@@ -556,7 +588,7 @@ export class HttpExchange extends LiveExchange implements ResponseHandler {
 
   onResponseData(piece: Buffer): void {
     if (this.isFinished) return;
-    this.responseBody.add(piece);
+    if (!this.#responseSender.isFiltered) this.responseBody.add(piece);
     if (!this.#responseSender.add(piece)) this.#lease.origin?.hold();
   }
 
@@ -637,6 +669,10 @@ export class HttpExchange extends LiveExchange implements ResponseHandler {
     if (this.#responseSender.hasStarted && this.#responseSender.wantsMore) this.#lease.origin?.release();
   }
 
+  onResponseFiltered(piece: Buffer): void {
+    this.responseBody.add(piece);
+  }
+
   onResponseMoved(): void {
     if (this.isFinished) return;
     this.#client.touch();
@@ -678,6 +714,7 @@ export class HttpExchange extends LiveExchange implements ResponseHandler {
 
   #end(state: ExchangeState): void {
     this.#lease.release();
+    this.#recordUnsent();
     this.settle(state);
     this.#requestSender.abandon();
     this.#responseSender.abandon();

@@ -1,7 +1,10 @@
 import { type Framing, hasBody, Http1Error, lengthFraming, NO_BODY, type RawFields } from "@headworks/http1";
 import type { BandwidthLimiter, ThrottledPace, ThrottledStream } from "#exchange/bandwidth-limiter.ts";
+import type { BodyFilter, OpenFilter } from "#exchange/body.ts";
 import type { Content, ResponseMessage } from "#exchange/exchange.ts";
+import type { Failure } from "#exchange/failure.ts";
 import type { Origin, OriginRequest, ResponseHandler } from "#upstream/origin.ts";
+import { internalFailure } from "./client-failures.ts";
 
 const TOO_LARGE: Content = { kind: "too-large" };
 const GONE: Content = { kind: "gone" };
@@ -78,6 +81,10 @@ export class HeldBody {
     return joined;
   }
 
+  get pieces(): readonly Buffer[] {
+    return this.#pieces;
+  }
+
   /** Removes and returns the buffered pieces. */
   take(): readonly Buffer[] {
     const pieces = this.#pieces;
@@ -105,17 +112,59 @@ interface BodyWriter {
   flush(): boolean;
 }
 
-/** Common to both directions: the held body, its framing, and the queue of the bandwidth limiter. */
-abstract class MessageSender {
-  /** Framing as received, or of the replacement. */
-  framing: Framing;
+interface SenderOwner {
+  fail(failure: Failure): void;
+}
+
+/** A filter may change the length of a body. */
+const UNKNOWN_LENGTH: Framing = { kind: "chunked" };
+
+/** Common to both directions: the held body, its framing, its filter, and the queue of the bandwidth limiter. */
+abstract class MessageSender<Owner extends SenderOwner> {
   /** The whole body was received. */
   isComplete = false;
   protected heldBody: HeldBody | undefined = undefined;
   protected queue: ThrottledStream | undefined = undefined;
+  /** Opened when the body is first forwarded. */
+  protected filter: BodyFilter | undefined = undefined;
+  protected readonly owner: Owner;
+  #framing: Framing;
+  #openFilter: OpenFilter | undefined;
 
-  constructor(framing: Framing) {
-    this.framing = framing;
+  constructor(framing: Framing, owner: Owner) {
+    this.#framing = framing;
+    this.owner = owner;
+  }
+
+  /** Framing as received, of the replacement, or of what leaves a filter. */
+  get framing(): Framing {
+    const isUnknown = this.#openFilter !== undefined && this.#framing.kind === "length" && hasBody(this.#framing);
+    return isUnknown ? UNKNOWN_LENGTH : this.#framing;
+  }
+
+  set framing(framing: Framing) {
+    this.#framing = framing;
+  }
+
+  get isFiltered(): boolean {
+    return this.#openFilter !== undefined;
+  }
+
+  filterBody(open: OpenFilter): void {
+    if (this.#openFilter !== undefined) throw new TypeError("The body has a filter already");
+    this.#openFilter = open;
+  }
+
+  /** Removes a filter that was not opened. Returns the pieces held for it, which stay held. */
+  removeFilter(): readonly Buffer[] {
+    if (this.#openFilter === undefined || this.filter !== undefined) return [];
+    this.#openFilter = undefined;
+    return this.heldBody?.pieces ?? [];
+  }
+
+  /** A filter's decision is pending. */
+  get isDeciding(): boolean {
+    return this.filter?.isDeciding === true;
   }
 
   get isWaitedFor(): boolean {
@@ -133,18 +182,65 @@ abstract class MessageSender {
     this.framing = this.held.framing;
   }
 
-  /** The limiter's queue, if any, is low. */
+  /** The first queue of the body, if any, is low. */
   get wantsMore(): boolean {
+    if (this.filter !== undefined) return this.filter.isLow;
     return this.queue === undefined || this.queue.isLow;
+  }
+
+  /** Nothing of the body waits in a queue. */
+  protected get hasPassedQueues(): boolean {
+    if (this.filter !== undefined && !this.filter.isEmpty) return false;
+    return this.queue === undefined || this.queue.isEmpty;
   }
 
   resume(): void {
     this.queue?.resume();
+    this.#resumeFilter();
   }
 
   abandon(): void {
     this.heldBody?.abandon();
+    this.filter?.close();
     this.queue?.close();
+  }
+
+  /** Starts without filter again. */
+  protected reset(): void {
+    this.abandon();
+    this.heldBody = undefined;
+    this.filter = undefined;
+    this.#openFilter = undefined;
+  }
+
+  /** Writes a piece; one that passed the filter if there is one. */
+  protected abstract write(piece: Buffer): void;
+  /** Writes a piece from the filter. False: stop until {@link resume}. */
+  protected abstract writeFiltered(piece: Buffer): boolean;
+
+  /** Sends what was held; pieces held again for a retry have passed the filter already. */
+  protected sendHeld(): void {
+    const pieces = this.heldBody?.take();
+    if (this.#openFilter === undefined || this.filter !== undefined) {
+      if (pieces !== undefined) for (const piece of pieces) this.write(piece);
+      return this.#resumeFilter();
+    }
+    const filter = this.#openFilter({
+      take: (piece) => this.writeFiltered(piece),
+      moved: () => this.moved(),
+      failed: (error) => this.owner.fail(internalFailure(error)),
+    });
+    this.filter = filter;
+    for (const piece of pieces ?? []) filter.add(piece);
+    if (this.isComplete) filter.end();
+  }
+
+  protected hasRoom(to: BodyWriter): boolean {
+    return this.queue === undefined ? to.flush() : this.queue.isLow;
+  }
+
+  #resumeFilter(): void {
+    if (this.queue === undefined || this.queue.isLow) this.filter?.resume();
   }
 
   protected sendPaced(to: BodyWriter, piece: Buffer, limiter: BandwidthLimiter): void {
@@ -157,36 +253,39 @@ abstract class MessageSender {
         to.sendData(part);
         return to.flush();
       },
-      moved: () => this.moved(),
+      moved: () => {
+        this.#resumeFilter();
+        this.moved();
+      },
     });
     this.queue.add(piece);
   }
 
-  /** The bandwidth limiter released bytes. */
+  /** A filter or the bandwidth limiter released bytes. */
   protected abstract moved(): void;
 }
 
 /** Bodies up to this size are kept until the response begins, to be resent if unprocessed. */
 const REPEATED_BODY_BYTES = 65_536;
 
-interface RequestOwner {
+interface RequestOwner extends SenderOwner {
   readonly pace: ThrottledPace | undefined;
-  /** The bandwidth limiter released request bytes. */
+  /** A piece of the request body passed its filter. */
+  onRequestFiltered(piece: Buffer): void;
+  /** A filter or the bandwidth limiter released request bytes. */
   onRequestMoved(): void;
 }
 
 /** Sends one request to the origin: buffers its body until it may be written. */
-export class RequestSender extends MessageSender {
+export class RequestSender extends MessageSender<RequestOwner> {
   #origin: Origin | undefined;
   #hasEnded = false;
-  readonly #owner: RequestOwner;
   /** Body pieces already sent or queued, while they may have to be resent. */
   #sent: Buffer[] | undefined;
   #sentBytes = 0;
 
   constructor(framing: Framing, owner: RequestOwner) {
-    super(framing);
-    this.#owner = owner;
+    super(framing, owner);
   }
 
   /** The head was given to an origin connection. */
@@ -199,26 +298,28 @@ export class RequestSender extends MessageSender {
     this.#origin = origin;
     if (origin.reportsUnprocessed && request.hasBody && !request.isRetry) this.#sent = [];
     const headBytes = origin.send(handler, request);
-    this.#owner.pace?.up.charge(headBytes);
-    if (this.heldBody) for (const piece of this.heldBody.take()) this.#write(origin, piece);
+    this.owner.pace?.up.charge(headBytes);
+    this.sendHeld();
     return this.isReadyToEnd;
   }
 
   /** The whole body was written, but not its end. */
   get isReadyToEnd(): boolean {
-    return this.isComplete && !this.#hasEnded && this.#origin !== undefined && (this.queue?.isEmpty ?? true);
+    return this.isComplete && !this.#hasEnded && this.#origin !== undefined && this.hasPassedQueues;
   }
 
   /** False: the piece was buffered and nothing awaits more, so reading may pause. */
   add(piece: Buffer): boolean {
-    if (this.#origin === undefined) return this.held.add(piece);
-    this.#write(this.#origin, piece);
+    if (this.filter !== undefined) this.filter.add(piece);
+    else if (this.#origin === undefined) return this.held.add(piece);
+    else this.write(piece);
     return this.wantsMore;
   }
 
   /** The client sent the last piece. True: the end must be sent now. */
   complete(): boolean {
     this.isComplete = true;
+    this.filter?.end();
     if (this.#origin === undefined) this.heldBody?.end();
     return this.isReadyToEnd;
   }
@@ -256,13 +357,21 @@ export class RequestSender extends MessageSender {
   }
 
   protected moved(): void {
-    this.#owner.onRequestMoved();
+    this.owner.onRequestMoved();
   }
 
-  #write(origin: Origin, piece: Buffer): void {
+  protected write(piece: Buffer): void {
+    const origin = this.#origin;
+    if (origin === undefined) return void this.held.add(piece);
     if (this.#sent !== undefined) this.#keep(this.#sent, piece);
-    if (this.#owner.pace === undefined) return origin.sendData(piece);
-    this.sendPaced(origin, piece, this.#owner.pace.up);
+    if (this.owner.pace === undefined) return origin.sendData(piece);
+    this.sendPaced(origin, piece, this.owner.pace.up);
+  }
+
+  protected writeFiltered(piece: Buffer): boolean {
+    this.owner.onRequestFiltered(piece);
+    this.write(piece);
+    return this.#origin !== undefined && this.hasRoom(this.#origin);
   }
 
   #keep(sent: Buffer[], piece: Buffer): void {
@@ -283,28 +392,28 @@ export interface ResponseWriter extends BodyWriter {
   sendEnd(trailers: RawFields | undefined): void;
 }
 
-interface ResponseOwner {
+interface ResponseOwner extends SenderOwner {
   readonly pace: ThrottledPace | undefined;
-  /** The bandwidth limiter released response bytes. */
+  /** A piece of the response body passed its filter. */
+  onResponseFiltered(piece: Buffer): void;
+  /** A filter or the bandwidth limiter released response bytes. */
   onResponseMoved(): void;
 }
 
 /**
  * Sends one response to the client: buffers its body while rules decide, then writes it through the bandwidth limiter.
  */
-export class ResponseSender extends MessageSender {
+export class ResponseSender extends MessageSender<ResponseOwner> {
   readonly #client: ResponseWriter;
   /** The client's method; rules may have changed the one sent upstream. */
   readonly #method: string;
   #hasStarted = false;
   #hidesBody = false;
-  readonly #owner: ResponseOwner;
 
   constructor(client: ResponseWriter, method: string, owner: ResponseOwner) {
-    super(NO_BODY);
+    super(NO_BODY, owner);
     this.#client = client;
     this.#method = method;
-    this.#owner = owner;
   }
 
   get hasStarted(): boolean {
@@ -313,8 +422,7 @@ export class ResponseSender extends MessageSender {
 
   /** Makes `body` the whole body; a pending `content` promise resolves as gone. */
   replaceAll(body: Buffer): void {
-    this.abandon();
-    this.heldBody = undefined;
+    this.reset();
     this.isComplete = true;
     this.replace(body);
   }
@@ -330,25 +438,28 @@ export class ResponseSender extends MessageSender {
     const shown = this.framing.kind === "none" ? lengthFraming(0) : this.framing;
     const headBytes = this.#client.sendHead(response, this.#hidesBody ? NO_BODY : shown);
     this.#hasStarted = true;
-    this.#owner.pace?.down.charge(headBytes);
-    if (this.heldBody) for (const piece of this.heldBody.take()) this.#write(piece);
+    this.owner.pace?.down.charge(headBytes);
+    if (this.#hidesBody) this.heldBody?.take();
+    else this.sendHeld();
   }
 
   /** False: the piece was buffered and nothing awaits more, so reading may pause. */
   add(piece: Buffer): boolean {
     if (!this.#hasStarted) return this.held.add(piece);
-    this.#write(piece);
+    if (this.filter === undefined) this.write(piece);
+    else this.filter.add(piece);
     return this.wantsMore;
   }
 
   complete(): void {
     this.isComplete = true;
+    this.filter?.end();
     if (!this.#hasStarted) this.held.end();
   }
 
   /** The whole body was written, but not its end. */
   get isReadyToEnd(): boolean {
-    return this.isComplete && this.#hasStarted && (this.queue === undefined || this.queue.isEmpty);
+    return this.isComplete && this.#hasStarted && this.hasPassedQueues;
   }
 
   /** Writes the end. Trailers that cannot be written are dropped (RFC 9110, 6.5.1), as the body is complete. */
@@ -362,12 +473,18 @@ export class ResponseSender extends MessageSender {
   }
 
   protected moved(): void {
-    this.#owner.onResponseMoved();
+    this.owner.onResponseMoved();
   }
 
-  #write(piece: Buffer): void {
+  protected write(piece: Buffer): void {
     if (this.#hidesBody) return;
-    if (this.#owner.pace === undefined) return this.#client.sendData(piece);
-    this.sendPaced(this.#client, piece, this.#owner.pace.down);
+    if (this.owner.pace === undefined) return this.#client.sendData(piece);
+    this.sendPaced(this.#client, piece, this.owner.pace.down);
+  }
+
+  protected writeFiltered(piece: Buffer): boolean {
+    this.owner.onResponseFiltered(piece);
+    this.write(piece);
+    return this.hasRoom(this.#client);
   }
 }

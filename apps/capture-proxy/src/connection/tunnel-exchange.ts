@@ -102,6 +102,10 @@ export class TunnelExchange extends LiveExchange {
     throw new TypeError("A tunnel is carried, not read");
   }
 
+  filterBody(): void {
+    throw new TypeError("A tunnel is carried, not read");
+  }
+
   opened(serverAddress: string): void {
     this.serverAddress = serverAddress;
     this.moments.firstByte = performance.now();

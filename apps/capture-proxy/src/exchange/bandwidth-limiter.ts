@@ -1,15 +1,9 @@
+import type { BodyQueue, Receiver } from "./body.ts";
+
 export interface LimiterClock {
   /** Monotonic milliseconds. */
   monotonic(): number;
   after(delayMs: number, callback: () => void): () => void;
-}
-
-/** The destination of a throttled stream. */
-export interface Receiver {
-  /** Writes bytes; false on backpressure, until {@link ThrottledStream.resume}. */
-  take(piece: Buffer): boolean;
-  /** Bytes left the queue, which may be low or empty now. */
-  moved(): void;
 }
 
 /** Low-water mark of a queue; it rises with the rate and falls with the number of streams. */
@@ -151,7 +145,7 @@ export class BandwidthLimiter {
 }
 
 /** One transfer through a limiter. */
-export class ThrottledStream {
+export class ThrottledStream implements BodyQueue {
   waitingBytes = 0;
   readonly #limiter: BandwidthLimiter;
   readonly #receiver: Receiver;

@@ -59,6 +59,45 @@ export class KeptPieces {
   }
 }
 
+/** The destination of a queue of body bytes. */
+export interface Receiver {
+  /** Writes bytes; false on backpressure, until {@link BodyQueue.resume}. */
+  take(piece: Buffer): boolean;
+  /** Bytes left the queue, which may be low or empty now. */
+  moved(): void;
+}
+
+/** A queue of body bytes on their way to a receiver, in order. */
+export interface BodyQueue {
+  readonly isEmpty: boolean;
+  /** The source should supply more. */
+  readonly isLow: boolean;
+  /** Queues bytes by reference. */
+  add(piece: Buffer): void;
+  /** The receiver drained. */
+  resume(): void;
+  /** Discards the queue. */
+  close(): void;
+}
+
+/**
+ * Changes, delays or drops what passes it. Within `add` and `end` it may call `take`, but not `moved`: the caller looks
+ * itself.
+ */
+export interface BodyFilter extends BodyQueue {
+  /** It waits for a decision, and neither for the source nor for the receiver. */
+  readonly isDeciding: boolean;
+  /** The source supplied everything. */
+  end(): void;
+}
+
+export interface FilterReceiver extends Receiver {
+  /** Ends the exchange because of a defect. */
+  failed(error: unknown): void;
+}
+
+export type OpenFilter = (to: FilterReceiver) => BodyFilter;
+
 export type BodyState = "none" | "complete" | "truncated" | "not_stored";
 
 /** A body written to the store piece by piece, because it is too large for memory. */

@@ -3,7 +3,7 @@ import type { RuleKind } from "@headworks/capture-contract";
 import { hostPortText } from "@headworks/host-patterns";
 import type { FieldLines, RawFields } from "@headworks/http1";
 import type { ThrottledPace } from "./bandwidth-limiter.ts";
-import type { BodyCapture } from "./body.ts";
+import type { BodyCapture, OpenFilter } from "./body.ts";
 import type { Failure } from "./failure.ts";
 
 export type Scheme = "http" | "https" | "ws" | "wss" | "tcp";
@@ -180,6 +180,11 @@ export interface Exchange {
   /** Replaces a body that was awaited or has not begun, and sets Content-Length. */
   setRequestContent(bytes: Buffer): void;
   setResponseContent(bytes: Buffer): void;
+  /**
+   * Forwards a body through a filter, which is opened when the body is forwarded; in its message's phase only, and once.
+   * What leaves the filter is recorded instead of what came in.
+   */
+  filterBody(side: "request" | "response", open: OpenFilter): void;
 }
 
 /**

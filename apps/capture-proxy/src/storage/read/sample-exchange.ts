@@ -51,6 +51,7 @@ const UNCHANGEABLE = {
   responseContent: refuse,
   setRequestContent: refuse,
   setResponseContent: refuse,
+  filterBody: refuse,
 };
 
 let serial = 0;
