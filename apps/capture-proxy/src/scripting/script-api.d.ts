@@ -96,7 +96,7 @@ interface GrpcContext extends Context {
   readonly method: string;
   /** `send` is from the client. */
   readonly direction: "send" | "receive";
-  /** The message in the protobuf format, uncompressed. Set it to change the message. */
+  /** The message in the protobuf format, uncompressed. Set it to other bytes to change the message. */
   message: Uint8Array;
   readonly request: Request;
 }

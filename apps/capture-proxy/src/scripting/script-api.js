@@ -649,8 +649,10 @@
         const { output } = decision(returned);
         add(output);
         if (context[name] === payload) return result(output, undefined);
-        const changed = typeof context[name] === "string" ? context[name] : asBytes(context[name]);
-        if (changed === undefined) throw new TypeError(`${name}: ${inspect(context[name])} is neither text nor bytes`);
+        const changed =
+          name === "payload" && typeof context[name] === "string" ? context[name] : asBytes(context[name]);
+        const wanted = name === "payload" ? "neither text nor bytes" : "no bytes";
+        if (changed === undefined) throw new TypeError(`${name}: ${inspect(context[name])} is ${wanted}`);
         output.bodyChanged = true;
         return result(output, changed);
       },

@@ -1,6 +1,8 @@
 import type { ScriptHook } from "@headworks/capture-contract";
+import { parseCallForm, parseCallPath } from "@headworks/grpc-framing";
 import { reasonPhrase } from "@headworks/http-fields";
-import type { RawFields } from "@headworks/http1";
+import { parseContentEncoding } from "@headworks/http-fields/content-coding";
+import { fieldValue, fieldValues, type RawFields } from "@headworks/http1";
 import type { GuestValue } from "@headworks/sandbox";
 import { type Exchange, exchangeUrl, type ExchangeView } from "#exchange/exchange.ts";
 import type { MessageFilter, MessageVerdict, TappedMessage } from "#exchange/messages.ts";
@@ -19,6 +21,7 @@ import {
   scriptSet,
   type SharedData,
 } from "./compiled-script.ts";
+import { GrpcMessages } from "./grpc-messages.ts";
 import { createStoreFilter } from "./store-filter.ts";
 import type { HookOutput } from "./hook-output.ts";
 import type { HookInput, HookOutcome, ScriptRunner } from "./script-runner.ts";
@@ -116,8 +119,18 @@ async function passedBody(
   return { form: "bytes", value: body.bytes ?? null };
 }
 
-function delay({ after }: BodyLimits, delayMs: number): Promise<void> {
-  return new Promise((resolve) => after(delayMs, resolve));
+/** Resolves early when the exchange is over. */
+function delay({ after }: BodyLimits, delayMs: number, over?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (over?.aborted === true) return resolve();
+    const end = (): void => {
+      cancel();
+      over?.removeEventListener("abort", end);
+      resolve();
+    };
+    const cancel = after(delayMs, end);
+    over?.addEventListener("abort", end);
+  });
 }
 
 /** Applies what a script changed and decided. */
@@ -253,6 +266,19 @@ export interface ScriptPipelineParts {
   readonly maxStoredBytes: () => number;
 }
 
+/** The scripts of one message. */
+interface MessageRun {
+  readonly exchange: ExchangeView;
+  readonly hook: ScriptHook;
+  readonly scripts: readonly CompiledScript[];
+  /** Members of the script's context, besides those that all hooks have. */
+  readonly context: Readonly<Record<string, unknown>>;
+  readonly valueOf: (payload: Buffer) => GuestValue;
+  /** Aborted: the exchange is over. */
+  readonly over?: AbortSignal;
+  readonly onChange?: (script: CompiledScript, words: string) => void;
+}
+
 /** Calls the hooks of scripts for exchanges. Without scripts it costs a length check per phase. */
 export class ScriptPipeline implements Interceptor {
   readonly name = "scripts";
@@ -295,29 +321,36 @@ export class ScriptPipeline implements Interceptor {
 
   onRequestHead(exchange: Exchange): Verdict | Promise<Verdict> {
     const scripts = this.scripts.on_request;
-    return scripts.length === 0 ? CONTINUE : this.#run(exchange, "request", scripts);
+    const verdict = scripts.length === 0 ? CONTINUE : this.#run(exchange, "request", scripts);
+    return this.scripts.on_grpc_message.length === 0 ? verdict : this.#withGrpc(exchange, "request", verdict);
   }
 
   onResponseHead(exchange: Exchange): Verdict | Promise<Verdict> {
     const scripts = this.scripts.on_response;
-    return scripts.length === 0 ? CONTINUE : this.#run(exchange, "response", scripts);
+    const verdict = scripts.length === 0 ? CONTINUE : this.#run(exchange, "response", scripts);
+    return this.scripts.on_grpc_message.length === 0 ? verdict : this.#withGrpc(exchange, "response", verdict);
   }
 
   /** Scripts see whole messages of WebSocket connections; control frames are not passed to them. */
   filterMessages(exchange: ExchangeView): MessageFilter | undefined {
+    const current = this.#matching(exchange, "on_websocket_message");
+    return {
+      gates: () => current().length > 0,
+      decide: (message) => this.#decideWebSocket(exchange, current(), message),
+    };
+  }
+
+  /** The scripts of a hook that match the request as it is now; scripts may change while messages pass. */
+  #matching(exchange: ExchangeView, hook: ScriptHook): () => readonly CompiledScript[] {
     const request = filteredRequest(exchange);
     let known: ScriptSet | undefined;
     let matching: readonly CompiledScript[] = [];
-    const current = (): readonly CompiledScript[] => {
+    return () => {
       if (known !== this.scripts) {
         known = this.scripts;
-        matching = this.scripts.on_websocket_message.filter((script) => script.matches(request));
+        matching = this.scripts[hook].filter((script) => script.matches(request));
       }
       return matching;
-    };
-    return {
-      gates: () => current().length > 0,
-      decide: (message) => this.#decideMessage(exchange, current(), message),
     };
   }
 
@@ -340,48 +373,108 @@ export class ScriptPipeline implements Interceptor {
     });
   }
 
-  async #decideMessage(
+  async #decideWebSocket(
     exchange: ExchangeView,
     scripts: readonly CompiledScript[],
-    message: TappedMessage,
+    { direction, opcode, payload }: TappedMessage,
   ): Promise<MessageVerdict> {
-    let { payload } = message;
-    const { request } = exchange;
-    const type = WS_TYPES[message.opcode];
+    const type = WS_TYPES[opcode];
     if (type === undefined) return { kind: "pass" };
+    return await this.#decideMessage(
+      {
+        exchange,
+        hook: "on_websocket_message",
+        scripts,
+        context: { connection_id: exchange.id, direction, message_type: type, is_binary: type === "binary" },
+        valueOf: (bytes) => (type === "text" ? bytes.toString("utf8") : bytes),
+      },
+      payload,
+    );
+  }
+
+  /** Runs the scripts of a message in order, each on the payload as the one before left it. */
+  async #decideMessage(run: MessageRun, original: Buffer): Promise<MessageVerdict> {
+    const { exchange, hook, scripts, context, valueOf, over, onChange } = run;
+    const { request } = exchange;
+    const data = this.#dataOf(exchange);
+    let payload = original;
     for (const script of scripts) {
       const outcome = await this.#parts.runner.call(
         script.id,
-        "on_websocket_message",
+        hook,
         {
-          context: {
-            ...this.#contextOf(exchange),
-            hook: "on_websocket_message",
-            connection_id: exchange.id,
-            direction: message.direction,
-            message_type: type,
-            is_binary: type === "binary",
-          },
+          context: { ...this.#contextOf(exchange), hook, ...context },
           request: { method: request.method, url: exchangeUrl(request), fields: request.fields },
-          data: this.#dataOf(exchange).text,
+          data: data.text,
         },
-        [type === "text" ? payload.toString("utf8") : payload],
+        [valueOf(payload)],
       );
       const { output, error, bodies } = outcome;
       const [changed = null] = bodies;
       const changes: string[] = [];
-      if (output?.data !== undefined) this.#dataOf(exchange).text = output.data;
+      if (output?.data !== undefined) data.text = output.data;
       if (output?.bodyChanged === true) {
         changes.push(`message ${String(payload.length)} to ${String(bytesOf(changed).length)} bytes`);
         payload = bytesOf(changed);
+        onChange?.(script, "changed messages");
       }
-      if (output?.stop === true) changes.push("dropped the message");
-      this.#record(script, "on_websocket_message", exchange, outcome, changes);
-      if (output?.delayMs !== undefined) await delay(this.#parts.limits(), output.delayMs);
+      if (output?.stop === true) {
+        changes.push("dropped the message");
+        onChange?.(script, "dropped messages");
+      }
+      this.#record(script, hook, exchange, outcome, changes);
+      if (output?.delayMs !== undefined) await delay(this.#parts.limits(), output.delayMs, over);
       if (output?.stop === true) return { kind: "drop" };
-      if (error !== null && script.onError === "stop_chain") break;
+      if ((error !== null && script.onError === "stop_chain") || over?.aborted === true) break;
     }
-    return payload === message.payload ? { kind: "pass" } : { kind: "replace", payload };
+    return payload === original ? { kind: "pass" } : { kind: "replace", payload };
+  }
+
+  #withGrpc(exchange: Exchange, phase: Phase, verdict: Verdict | Promise<Verdict>): Verdict | Promise<Verdict> {
+    if (verdict instanceof Promise) return verdict.then((decided) => this.#withGrpc(exchange, phase, decided));
+    if (verdict.kind === "continue") this.#filterGrpc(exchange, phase);
+    return verdict;
+  }
+
+  /** Scripts see the messages of gRPC; gRPC-Web passes. */
+  #filterGrpc(exchange: Exchange, phase: Phase): void {
+    const fields = (phase === "request" ? exchange.request : exchange.response)?.fields ?? [];
+    const form = parseCallForm(fieldValue(fields, "content-type"));
+    if (form?.protocol !== "grpc") return;
+    const current = this.#matching(exchange, "on_grpc_message");
+    if (current().length === 0) return;
+    const noted = new Set<string>();
+    const addTrace = ({ id, name }: CompiledScript, words: string): void => {
+      const key = `${id} ${words}`;
+      if (noted.has(key)) return;
+      noted.add(key);
+      exchange.addTrace({ kind: "script", ruleId: id, ruleName: name, phase, changes: [words] });
+    };
+    const onNote = (words: string): void => current().forEach((script) => addTrace(script, words));
+    if (parseContentEncoding(fieldValues(fields, "content-encoding")).length > 0) {
+      return onNote("gRPC with Content-Encoding is forwarded unchanged");
+    }
+    exchange.filterBody(phase, (to) => {
+      const { service = "", method = "" } = parseCallPath(exchange.request.path) ?? {};
+      const direction = phase === "request" ? "send" : "receive";
+      const run: Omit<MessageRun, "scripts" | "over"> = {
+        exchange,
+        hook: "on_grpc_message",
+        context: { stream_id: exchange.id, service, method, direction },
+        valueOf: (bytes) => bytes,
+        onChange: addTrace,
+      };
+      return new GrpcMessages({
+        to,
+        decider: {
+          gates: () => current().length > 0,
+          decide: (message, over) => this.#decideMessage({ ...run, scripts: current(), over }, message),
+        },
+        encoding: (fieldValue(fields, "grpc-encoding") ?? "identity").trim().toLowerCase(),
+        limitBytes: this.#parts.limits().bodyBytes,
+        onNote,
+      });
+    });
   }
 
   #contextOf(exchange: ExchangeView): Readonly<Record<string, unknown>> {
