@@ -359,7 +359,7 @@ export class ScriptPipeline implements Interceptor {
     if (request.scheme === "tcp") return CONTINUE;
     // A script may change what later ones match, so this only decides whether there is anything to run.
     const filtered = filteredRequest(exchange);
-    if (scripts.length === 1 && scripts[0]?.matches(filtered) === false) return CONTINUE;
+    if (!scripts.some((script) => script.matches(filtered))) return CONTINUE;
     return runScripts({
       exchange,
       phase,
