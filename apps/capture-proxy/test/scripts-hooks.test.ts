@@ -12,12 +12,14 @@ before(async () => {
 });
 after(() => rig[Symbol.asyncDispose]());
 
-/** The blocks of JavaScript in the guide, in order. */
-const [exchangeExample = "", storeExample = ""] = [
-  ...readFileSync(new URL("../../../docs/guides/write-a-script.md", import.meta.url), "utf8").matchAll(
-    /^```js\n([^]*?)^```$/gmu,
-  ),
-].map(([, source = ""]) => source);
+/** The example of the guide that declares a hook. */
+function exampleWith(hook: string): string {
+  const guide = readFileSync(new URL("../../../docs/guides/write-a-script.md", import.meta.url), "utf8");
+  const blocks = [...guide.matchAll(/^```js\n([^]*?)^```$/gmu)].map(([, source = ""]) => source);
+  const found = blocks.find((source) => source.includes(`function ${hook}(`));
+  assert.ok(found !== undefined, hook);
+  return found;
+}
 
 async function withScript<T>(
   { api }: Pick<ProxyRig, "api">,
@@ -50,7 +52,7 @@ async function history({ api }: Pick<ProxyRig, "api">, id: string): Promise<Scri
 test("the first example of the guide changes requests and responses, responds itself and prints", async () => {
   rig.respond = (_seen, response) =>
     void response.writeHead(200, { "content-type": "application/json" }).end('{"items":[]}');
-  await withScript(rig, exchangeExample, async (id) => {
+  await withScript(rig, exampleWith("onResponse"), async (id) => {
     rig.seen.length = 0;
     const changed = await rig.send({ path: "/items" });
     assert.deepEqual(JSON.parse(changed.body.toString()), { items: [], seenBy: "weir" });
@@ -84,7 +86,7 @@ test("the first example of the guide changes requests and responses, responds it
 
 test("the store example of the guide: entries are left out, redacted and tagged; the origin sees everything", async () => {
   rig.respond = (_seen, response) => void response.end("ok");
-  await withScript(rig, storeExample, async () => {
+  await withScript(rig, exampleWith("onTrafficStore"), async () => {
     rig.seen.length = 0;
     await rig.send({ path: "/telemetry/1" });
     await rig.send({ path: "/account", headers: { Authorization: "Bearer secret" } });
