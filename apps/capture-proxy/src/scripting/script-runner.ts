@@ -180,7 +180,9 @@ export function createScriptRunner(parts: ScriptRunnerParts): ScriptRunner {
         if (fault === undefined) {
           return { valid: true, hooks: HOOKS.filter((hook) => functions.includes(HOOK_FUNCTIONS[hook])) };
         }
-        const { message, line, column } = fault;
+        const { line, column } = fault;
+        // The place has members of its own.
+        const message = fault.message.replace(/ \(line \d+, column \d+\)$/, "");
         return {
           valid: false,
           error: message,
