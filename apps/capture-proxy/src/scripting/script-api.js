@@ -8,7 +8,7 @@
 (function (host) {
   "use strict";
   const { parse, stringify } = JSON;
-  const { defineProperty, keys: keysOf, fromEntries } = Object;
+  const { defineProperties, defineProperty, fromEntries, getOwnPropertyDescriptors, keys: keysOf } = Object;
   const isArray = Array.isArray;
   const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
   const NOT_IN_VALUE = /[\r\n\0]/;
@@ -472,12 +472,12 @@
   }
 
   /** Bodies are not enumerable, so that printing a message does not need a body that was not loaded. */
-  const HIDDEN = new Set(["body", "bytes", "json", "setJson", "toJSON"]);
+  const HIDDEN = fromEntries(
+    ["body", "bytes", "json", "setJson", "toJSON"].map((name) => [name, { enumerable: false }]),
+  );
 
   function extend(target, parts) {
-    for (const name of keysOf(parts)) defineProperty(target, name, Object.getOwnPropertyDescriptor(parts, name));
-    for (const name of keysOf(target)) if (HIDDEN.has(name)) defineProperty(target, name, { enumerable: false });
-    return target;
+    return defineProperties(defineProperties(target, getOwnPropertyDescriptors(parts)), HIDDEN);
   }
 
   // Results
