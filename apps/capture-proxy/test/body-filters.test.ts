@@ -1,8 +1,12 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { type ClientHttp2Stream, constants, type ServerHttp2Stream } from "node:http2";
 import { test } from "node:test";
+import { startHttp2Origin, waitUntil } from "@headworks/testkit";
 import { BandwidthLimiter } from "#exchange/bandwidth-limiter.ts";
 import type { BodyFilter, FilterReceiver } from "#exchange/body.ts";
-import { CONTINUE, type Interceptor } from "#exchange/phases.ts";
+import type { Exchange } from "#exchange/exchange.ts";
+import { CONTINUE, type Interceptor, type Verdict } from "#exchange/phases.ts";
 import { clientOf, http2Engine, startVersioned, valuesOf } from "./http2-rig.ts";
 
 /** Sends each piece in upper case and twice, a turn later. */
@@ -193,6 +197,72 @@ for (const [client, origin] of [
     const [exchange] = await proxy.waitFor(1);
     assert.equal(Buffer.concat(exchange?.requestBody.pieces ?? []).toString(), doubled("nn"));
     assert.equal(Buffer.concat(exchange?.responseBody.pieces ?? []).toString(), doubled("mmmm"));
+  });
+}
+
+/** Lets nothing pass. */
+class HoldingFilter extends DoublingFilter {
+  readonly added = Promise.withResolvers<void>();
+
+  override get isEmpty(): boolean {
+    return false;
+  }
+
+  override add(): void {
+    this.added.resolve();
+  }
+}
+
+for (const side of ["request", "response"] as const) {
+  test(`the end of either side ends an exchange whose ${side} is held by a filter, and closes the filter`, async () => {
+    const streams: ServerHttp2Stream[] = [];
+    await using server = await startHttp2Origin((stream) => {
+      streams.push(stream);
+      stream.on("error", () => undefined);
+      stream.respond({ ":status": 200 });
+      stream.write("b");
+    });
+    const filters: HoldingFilter[] = [];
+    const filterIt = (exchange: Exchange): Verdict => {
+      exchange.filterBody(side, (to) => {
+        const filter = new HoldingFilter(to);
+        filters.push(filter);
+        return filter;
+      });
+      return CONTINUE;
+    };
+    await using proxy = await http2Engine({
+      rules: side === "request" ? { onRequestHead: filterIt } : { onResponseHead: filterIt },
+    });
+    await using client = await clientOf("2", proxy, server.port, { isPlain: true });
+    for (const [at, reset] of [
+      (request: ClientHttp2Stream) => {
+        request.close(constants.NGHTTP2_CANCEL);
+      },
+      () => {
+        for (const session of server.sessions) session.destroy();
+      },
+    ].entries()) {
+      const request = client.session?.request({ ":method": "POST", ":path": "/" }, { endStream: false });
+      assert.ok(request);
+      request.on("error", () => undefined);
+      request.resume();
+      request.write("a");
+      await once(request, "response");
+      await waitUntil(() => filters.length === at + 1);
+      await filters[at]?.added.promise;
+      const closed = new Promise((resolve) => request.once("close", resolve));
+      reset(request);
+      await closed;
+      const finished = await proxy.waitFor(at + 1);
+      const { state } = finished[at] ?? {};
+      assert.deepEqual(
+        [state?.step === "failed" && state.failure.code, filters[at]?.isClosed],
+        [at === 0 ? "CLIENT_ABORTED" : "UPSTREAM_CLOSED", true],
+      );
+      await waitUntil(() => streams[at]?.closed === true);
+    }
+    assert.equal(proxy.services.gauges.activeExchanges, 0);
   });
 }
 
