@@ -67,6 +67,20 @@ test("late timers lose no bandwidth unless the process is blocked", async () => 
   assert.ok(Math.abs(only.receivedBytes / 5_000_000 - 1) < 0.03, String(only.receivedBytes));
 });
 
+test("a rate of few bytes per second is slow, but carries on", async () => {
+  for (const rate of [1, 100, 500]) {
+    const clock = new FakeClock();
+    const limiter = new BandwidthLimiter(clock);
+    limiter.setRate(rate);
+    const only = sink(limiter);
+    only.stream.add(Buffer.alloc(1000));
+    await clock.advance((400 / rate) * 1000);
+    assert.ok(only.receivedBytes >= 200 && only.receivedBytes <= 450, `${rate}: ${only.receivedBytes}`);
+    await clock.advance((650 / rate) * 1000);
+    assert.equal(only.receivedBytes, 1000, String(rate));
+  }
+});
+
 test("idle time does not accumulate credit", async () => {
   const clock = new FakeClock();
   const late = {

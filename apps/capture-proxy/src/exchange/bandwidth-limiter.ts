@@ -95,11 +95,11 @@ export class BandwidthLimiter {
     if (at !== -1) this.#turns.splice(at, 1);
   }
 
-  /** Adds credit for the elapsed time, capped at `maxMs`. */
+  /** Adds credit for the elapsed time, capped at `maxMs` or, at low rates, one slice. */
   #count(maxMs: number): void {
     const nowMs = this.#clock.monotonic();
     const grown = this.#credit + (nowMs - this.#countedMs) * this.#bytesPerMs;
-    this.#credit = Math.min(grown, Math.max(this.#credit, maxMs * this.#bytesPerMs));
+    this.#credit = Math.min(grown, Math.max(this.#credit, maxMs * this.#bytesPerMs, MIN_SLICE_BYTES));
     this.#countedMs = nowMs;
   }
 
