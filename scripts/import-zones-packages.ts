@@ -76,6 +76,7 @@ export const testZones: readonly Zone[] = [
       "proxy/storage",
       "proxy/exchange",
       "proxy/api",
+      "proxy/scripting",
       "gateway/storage",
       "gateway/request",
       "gateway/routing",
