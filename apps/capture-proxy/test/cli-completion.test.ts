@@ -27,7 +27,7 @@ async function offered(line: string): Promise<string[]> {
 
 const cases: readonly (readonly [line: string, expected: readonly string[]])[] = [
   ["weir tra", ["traffic"]],
-  ["weir traffic s", ["search", "summary"]],
+  ["weir traffic s", ["script-traces", "search", "summary"]],
   ["weir traffic list --li", ["--limit"]],
   ["weir sessions export ID --format ", ["har", "session"]],
   ["weir --json blocklist to", ["toggle"]],
