@@ -8,7 +8,7 @@
 (function (host) {
   "use strict";
   const { parse, stringify } = JSON;
-  const { defineProperties, defineProperty, fromEntries, getOwnPropertyDescriptors, keys: keysOf } = Object;
+  const { defineProperty, fromEntries, keys: keysOf } = Object;
   const isArray = Array.isArray;
   const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
   const NOT_IN_VALUE = /[\r\n\0]/;
@@ -287,147 +287,170 @@
 
   // Messages
 
-  /** What requests and responses share. */
-  function message(list, body) {
-    let headers;
-    return {
-      get headers() {
-        return (headers ??= headersOf(list));
-      },
-      set headers(value) {
-        if (typeof value !== "object" || value === null) throw new TypeError("headers: an object is expected");
-        const entries = isArray(value)
-          ? value
-          : typeof value.entries === "function"
-            ? [...value.entries()]
-            : Object.entries(value);
-        const fields = [];
-        for (const [name, each] of entries) {
-          for (const one of isArray(each) ? each : [each]) fields.push(name, checkedField(name, one));
-        }
-        list.fields = fields;
-        list.isChanged = true;
-      },
-      get body() {
-        return body.text;
-      },
-      set body(value) {
-        body.set(value);
-      },
-      get bytes() {
-        return body.bytes;
-      },
-      set bytes(value) {
-        body.set(bytesOf(value));
-      },
-      get contentType() {
-        return list.get("content-type") ?? null;
-      },
-      set contentType(value) {
-        list.set("Content-Type", value);
-      },
-      toJSON() {
-        const shown = {};
-        for (const name of keysOf(this)) shown[name] = this[name];
-        return body.isThere ? { ...shown, body: body.text } : shown;
-      },
-      json() {
-        const { text } = body;
-        if (text === null || text === "") throw new SyntaxError("json: the body is empty or no text");
-        return parse(text.startsWith("\ufeff") ? text.slice(1) : text);
-      },
-      setJson(value) {
-        const text = stringify(value);
-        if (text === undefined) throw new TypeError("setJson: the value has no JSON text");
-        body.set(text);
-        if (!/[/+]json\b/i.test(list.get("content-type") ?? "")) list.set("Content-Type", "application/json");
-      },
-    };
+  /**
+   * What requests and responses share. Members are on the prototype: defining them for each message would take longer than
+   * most hooks. Scripts cannot reach what is private.
+   */
+  class Message {
+    #list;
+    #body;
+    #headers;
+    constructor(list, body) {
+      this.#list = list;
+      this.#body = body;
+    }
+    get headers() {
+      return (this.#headers ??= headersOf(this.#list));
+    }
+    set headers(value) {
+      if (typeof value !== "object" || value === null) throw new TypeError("headers: an object is expected");
+      const fields = [];
+      for (const [name, each] of entriesOf(value)) {
+        for (const one of isArray(each) ? each : [each]) fields.push(name, checkedField(name, one));
+      }
+      this.#list.fields = fields;
+      this.#list.isChanged = true;
+    }
+    get body() {
+      return this.#body.text;
+    }
+    set body(value) {
+      this.#body.set(value);
+    }
+    get bytes() {
+      return this.#body.bytes;
+    }
+    set bytes(value) {
+      this.#body.set(bytesOf(value));
+    }
+    get contentType() {
+      return this.#list.get("content-type") ?? null;
+    }
+    set contentType(value) {
+      this.#list.set("Content-Type", value);
+    }
+    /** A body that was not loaded is left out, so that printing a message does not need it. */
+    toJSON() {
+      const shown = {};
+      for (const name in this) shown[name] = this[name];
+      return this.#body.isThere ? { ...shown, body: this.#body.text } : shown;
+    }
+    json() {
+      const { text } = this.#body;
+      if (text === null || text === "") throw new SyntaxError("json: the body is empty or no text");
+      return parse(text.startsWith("\ufeff") ? text.slice(1) : text);
+    }
+    setJson(value) {
+      const text = stringify(value);
+      if (text === undefined) throw new TypeError("setJson: the value has no JSON text");
+      this.#body.set(text);
+      const type = this.#list.get("content-type") ?? "";
+      if (!/[/+]json\b/i.test(type)) this.#list.set("Content-Type", "application/json");
+    }
   }
 
-  function requestOf(input, body) {
-    const list = new HeaderList(input.fields);
-    const state = { method: input.method, url: input.url, query: undefined, queryText: "" };
+  /** Names and values of an object, an array of pairs, or headers. */
+  function entriesOf(value) {
+    if (isArray(value)) return value;
+    return typeof value.entries === "function" ? [...value.entries()] : Object.entries(value);
+  }
+
+  let requestChanges;
+
+  class RequestMessage extends Message {
+    static {
+      requestChanges = (request) => request.#changes();
+    }
+    #input;
+    #list;
+    #method;
+    #url;
+    #query;
+    #queryText = "";
+    constructor(input, body) {
+      const list = new HeaderList(input.fields);
+      super(list, body);
+      this.#input = input;
+      this.#list = list;
+      this.#method = input.method;
+      this.#url = input.url;
+    }
+    get method() {
+      return this.#method;
+    }
+    set method(value) {
+      if (typeof value !== "string" || !TOKEN.test(value)) {
+        throw new TypeError(`method: ${inspect(value)} is no method`);
+      }
+      this.#method = value;
+    }
+    get url() {
+      this.#keepQuery();
+      return this.#url;
+    }
+    set url(value) {
+      if (!/^(?:https?|wss?):\/\/[^/?#]/i.test(String(value))) {
+        throw new TypeError(`url: ${inspect(value)} is not an absolute URL`);
+      }
+      this.#url = String(value);
+      this.#query = undefined;
+    }
+    get scheme() {
+      return parseUrl(this.#url).scheme;
+    }
+    get host() {
+      return parseUrl(this.#url).host;
+    }
+    set host(value) {
+      const [, name, port] = /^(\[[^\]]*\]|[^:]*)(?::(\d+))?$/.exec(String(value)) ?? [undefined, String(value)];
+      this.#update(port === undefined ? { host: name } : { host: name, port: Number(port) });
+    }
+    get port() {
+      return parseUrl(this.#url).port;
+    }
+    set port(value) {
+      this.#update({ port: Number(value) });
+    }
+    get path() {
+      return parseUrl(this.#url).path;
+    }
+    set path(value) {
+      const [path, query] = String(value).split(/\?(.*)/s);
+      this.#update(query === undefined ? { path } : { path, query });
+    }
+    /** Changes of its members change the URL. */
+    get query() {
+      if (this.#query === undefined) {
+        this.#query = parseQuery(search(this.#url));
+        this.#queryText = stringify(this.#query);
+      }
+      return this.#query;
+    }
+    set query(value) {
+      this.#update({ query: typeof value === "string" ? value : buildQuery(value) });
+      this.#query = undefined;
+    }
     /** Changes of the members of `query` are part of the URL from its next use. */
-    const keepQuery = () => {
-      if (state.query === undefined) return;
-      const text = stringify(state.query);
-      if (text === state.queryText) return;
-      state.queryText = text;
-      state.url = buildUrl({ ...parseUrl(state.url), query: buildQuery(state.query) });
-    };
-    const update = (change) => {
-      keepQuery();
-      const text = search(state.url);
-      state.url = buildUrl({ ...parseUrl(state.url), query: text, ...change });
-      if (state.query !== undefined && change.query !== undefined) state.query = undefined;
-    };
-    const request = extend(message(list, body), {
-      get method() {
-        return state.method;
-      },
-      set method(value) {
-        if (typeof value !== "string" || !TOKEN.test(value)) {
-          throw new TypeError(`method: ${inspect(value)} is no method`);
-        }
-        state.method = value;
-      },
-      get url() {
-        keepQuery();
-        return state.url;
-      },
-      set url(value) {
-        if (!/^(?:https?|wss?):\/\/[^/?#]/i.test(String(value))) {
-          throw new TypeError(`url: ${inspect(value)} is not an absolute URL`);
-        }
-        state.url = String(value);
-        state.query = undefined;
-      },
-      get scheme() {
-        return parseUrl(state.url).scheme;
-      },
-      get host() {
-        return parseUrl(state.url).host;
-      },
-      set host(value) {
-        const [, name, port] = /^(\[[^\]]*\]|[^:]*)(?::(\d+))?$/.exec(String(value)) ?? [undefined, String(value)];
-        update(port === undefined ? { host: name } : { host: name, port: Number(port) });
-      },
-      get port() {
-        return parseUrl(state.url).port;
-      },
-      set port(value) {
-        update({ port: Number(value) });
-      },
-      get path() {
-        return parseUrl(state.url).path;
-      },
-      set path(value) {
-        const [path, query] = String(value).split(/\?(.*)/s);
-        update(query === undefined ? { path } : { path, query });
-      },
-      /** Changes of its members change the URL. */
-      get query() {
-        if (state.query === undefined) {
-          state.query = parseQuery(search(state.url));
-          state.queryText = stringify(state.query);
-        }
-        return state.query;
-      },
-      set query(value) {
-        update({ query: typeof value === "string" ? value : buildQuery(value) });
-        state.query = undefined;
-      },
-    });
-    const changes = () => {
-      keepQuery();
+    #keepQuery() {
+      if (this.#query === undefined) return;
+      const text = stringify(this.#query);
+      if (text === this.#queryText) return;
+      this.#queryText = text;
+      this.#url = buildUrl({ ...parseUrl(this.#url), query: buildQuery(this.#query) });
+    }
+    #update(change) {
+      this.#keepQuery();
+      this.#url = buildUrl({ ...parseUrl(this.#url), query: search(this.#url), ...change });
+      if (change.query !== undefined) this.#query = undefined;
+    }
+    #changes() {
+      this.#keepQuery();
       const changed = {};
-      if (state.method !== input.method) changed.method = state.method;
-      if (state.url !== input.url) changed.url = state.url;
-      if (list.isChanged) changed.fields = list.fields;
+      if (this.#method !== this.#input.method) changed.method = this.#method;
+      if (this.#url !== this.#input.url) changed.url = this.#url;
+      if (this.#list.isChanged) changed.fields = this.#list.fields;
       return changed;
-    };
-    return { request, changes };
+    }
   }
 
   const search = (url) => /^[^?#]*\?([^#]*)/.exec(url)?.[1] ?? "";
@@ -437,47 +460,61 @@
     return fieldOctets(String(value).trim());
   }
 
-  function responseOf(input, body) {
-    const list = new HeaderList(input.fields);
-    const state = { status: input.status, reason: input.reason };
-    const response = extend(message(list, body), {
-      get statusCode() {
-        return state.status;
-      },
-      set statusCode(value) {
-        const status = Number(value);
-        if (!Number.isInteger(status) || status < 200 || status > 599) {
-          throw new RangeError(`statusCode: ${inspect(value)} is not between 200 and 599`);
-        }
-        state.status = status;
-      },
-      get statusMessage() {
-        return fieldText(state.reason);
-      },
-      set statusMessage(value) {
-        state.reason = checkedReason(value);
-      },
-      get durationMs() {
-        return input.durationMs;
-      },
-    });
-    const changes = () => {
+  let responseChanges;
+
+  class ResponseMessage extends Message {
+    static {
+      responseChanges = (response) => response.#changes();
+    }
+    #input;
+    #list;
+    #status;
+    #reason;
+    constructor(input, body) {
+      const list = new HeaderList(input.fields);
+      super(list, body);
+      this.#input = input;
+      this.#list = list;
+      this.#status = input.status;
+      this.#reason = input.reason;
+    }
+    get statusCode() {
+      return this.#status;
+    }
+    set statusCode(value) {
+      const status = Number(value);
+      if (!Number.isInteger(status) || status < 200 || status > 599) {
+        throw new RangeError(`statusCode: ${inspect(value)} is not between 200 and 599`);
+      }
+      this.#status = status;
+    }
+    get statusMessage() {
+      return fieldText(this.#reason);
+    }
+    set statusMessage(value) {
+      this.#reason = checkedReason(value);
+    }
+    get durationMs() {
+      return this.#input.durationMs;
+    }
+    #changes() {
       const changed = {};
-      if (state.status !== input.status) changed.status = state.status;
-      if (state.reason !== input.reason) changed.reason = state.reason;
-      if (list.isChanged) changed.fields = list.fields;
+      if (this.#status !== this.#input.status) changed.status = this.#status;
+      if (this.#reason !== this.#input.reason) changed.reason = this.#reason;
+      if (this.#list.isChanged) changed.fields = this.#list.fields;
       return changed;
-    };
-    return { response, changes };
+    }
   }
 
-  /** Bodies are not enumerable, so that printing a message does not need a body that was not loaded. */
-  const HIDDEN = fromEntries(
-    ["body", "bytes", "json", "setJson", "toJSON"].map((name) => [name, { enumerable: false }]),
-  );
-
-  function extend(target, parts) {
-    return defineProperties(defineProperties(target, getOwnPropertyDescriptors(parts)), HIDDEN);
+  /** Members that loops over a message and its JSON show; bodies are not among them. */
+  const SHOWN = [
+    [Message, ["headers", "contentType"]],
+    [RequestMessage, ["method", "url", "scheme", "host", "port", "path", "query"]],
+    [ResponseMessage, ["statusCode", "statusMessage", "durationMs"]],
+  ];
+  for (const [{ prototype }, names] of SHOWN) {
+    for (const name of names) defineProperty(prototype, name, { enumerable: true });
+    Object.freeze(prototype);
   }
 
   // Results
@@ -487,12 +524,7 @@
     const list = new HeaderList([]);
     const given = value.headers ?? {};
     if (typeof given !== "object") throw new TypeError("response.headers: an object is expected");
-    const entries = isArray(given)
-      ? given
-      : typeof given.entries === "function"
-        ? given.entries()
-        : Object.entries(given);
-    for (const [name, each] of entries) {
+    for (const [name, each] of entriesOf(given)) {
       for (const one of isArray(each) ? each : [each]) list.append(name, one);
     }
     const status = value.statusCode ?? value.status ?? 200;
@@ -565,13 +597,13 @@
   const HOOKS = {
     onRequest: (input, requestBody) => {
       const body = bodyOf(input.requestBody, requestBody);
-      const { request, changes } = requestOf(input.request, body);
+      const request = new RequestMessage(input.request, body);
       const { context, add } = contextOf(input);
       return {
         args: [request, context],
         finish: (returned) => {
           const decided = decision(returned === request ? undefined : returned);
-          const changed = changes();
+          const changed = requestChanges(request);
           if (!isEmpty(changed)) decided.output.request = changed;
           add(decided.output);
           if (decided.body === undefined && body.isChanged) {
@@ -584,14 +616,14 @@
     },
     onResponse: (input, requestBody, responseBody) => {
       const body = bodyOf(input.responseBody, responseBody);
-      const sent = requestOf(input.request, bodyOf(input.requestBody, requestBody));
-      const { response, changes } = responseOf(input.response, body);
+      const request = new RequestMessage(input.request, bodyOf(input.requestBody, requestBody));
+      const response = new ResponseMessage(input.response, body);
       const { context, add } = contextOf(input);
       return {
-        args: [sent.request, response, context],
+        args: [request, response, context],
         finish: (returned) => {
           const decided = decision(returned === response ? undefined : returned);
-          const changed = changes();
+          const changed = responseChanges(response);
           if (!isEmpty(changed)) decided.output.change = changed;
           add(decided.output);
           if (decided.body === undefined && body.isChanged) {
@@ -607,13 +639,13 @@
     onTrafficStore: (input, requestBody, responseBody) => {
       const sentBody = bodyOf(input.requestBody, requestBody);
       const receivedBody = bodyOf(input.responseBody, responseBody);
-      const sent = requestOf(input.request, sentBody);
-      const received = input.response === undefined ? undefined : responseOf(input.response, receivedBody);
+      const request = new RequestMessage(input.request, sentBody);
+      const response = input.response === undefined ? null : new ResponseMessage(input.response, receivedBody);
       const { context } = contextOf(input);
       const entry = {
         id: input.context.requestId,
-        request: sent.request,
-        response: received?.response ?? null,
+        request,
+        response,
         notes: null,
         tags: [],
       };
@@ -621,10 +653,10 @@
         args: [Object.assign(context, { entry })],
         finish: (returned) => {
           const { output } = decision(returned);
-          const request = sent.changes();
-          if (!isEmpty(request)) output.request = request;
-          const response = received?.changes() ?? {};
-          if (!isEmpty(response)) output.change = response;
+          const changed = requestChanges(request);
+          if (!isEmpty(changed)) output.request = changed;
+          const change = response === null ? {} : responseChanges(response);
+          if (!isEmpty(change)) output.change = change;
           const tags = isArray(entry.tags) ? entry.tags.map(String) : [];
           if (entry.notes !== null && entry.notes !== undefined) output.notes = String(entry.notes);
           if (tags.length > 0) output.tags = tags;
@@ -641,7 +673,7 @@
 
   function messageHook(input, payload, name) {
     const { context, add } = contextOf(input);
-    context.request = input.request === undefined ? null : requestOf(input.request, bodyOf("none", null)).request;
+    context.request = input.request === undefined ? null : new RequestMessage(input.request, bodyOf("none", null));
     context[name] = payload;
     return {
       args: [context],
@@ -687,6 +719,7 @@
     if (isArray(value)) text = `[${value.slice(0, 100).map(inner).join(", ")}${value.length > 100 ? ", …" : ""}]`;
     else if (value instanceof Map) text = `Map(${value.size}) ${inner(fromEntries([...value].slice(0, 100)))}`;
     else if (value instanceof Set) text = `Set(${value.size}) ${inner([...value])}`;
+    else if (value instanceof Message) text = inner(value.toJSON());
     else {
       const names = keysOf(value);
       const parts = names.slice(0, 100).map((name) => `${name}: ${inner(value[name])}`);

@@ -89,7 +89,13 @@ describe("the declarations of the API", () => {
     const limits = (): BodyLimits => ({ bodyBytes: 1000, waitMs: 1000, after: runAfter });
     const { error, console } = await testScript(
       {
-        source: `function ${fn}(${parameters}) { console.log(Object.getOwnPropertyNames(${expression}).join()) }`,
+        source: `function ${fn}(${parameters}) {
+          const names = [];
+          for (let part = ${expression}; part !== Object.prototype; part = Object.getPrototypeOf(part)) {
+            names.push(...Object.getOwnPropertyNames(part).filter((name) => name !== "constructor"));
+          }
+          console.log(names.join());
+        }`,
         hook,
       },
       undefined,
