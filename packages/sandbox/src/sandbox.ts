@@ -103,9 +103,9 @@ export type SandboxReply = GuestOutcome | SourceFacts | { readonly fault: GuestF
 
 /** Time beyond the deadline after which a thread that cannot be interrupted is terminated. */
 const GRACE_MS = 250;
-/** Sources are only parsed, which ends; starting a thread may take seconds on a busy machine. */
 /** After the thread is terminated, whose fault says more. */
 const WAIT_MS = GRACE_MS + 100;
+/** Sources are only parsed, which ends; starting a thread may take seconds on a busy machine. */
 const INSPECT_MS = 30_000;
 /** The threads hold interpreters, whose memory is outside the JavaScript heap. */
 const THREAD_HEAP_MB = 64;

@@ -45,3 +45,18 @@ export function validationError(details: readonly ErrorDetail[]): ApiError {
   const message = first === undefined ? undefined : `${first.path}: ${first.message}`;
   return new ApiError("VALIDATION_ERROR", message, { details });
 }
+
+/**
+ * Runs a change of settings for an operation whose body is a part of them: paths of errors that begin with `prefix`, below
+ * the body, are named as in that operation.
+ */
+export function changeSettings(prefix: string, change: () => void): void {
+  try {
+    change();
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.details === undefined) throw error;
+    throw validationError(
+      error.details.map(({ path, message }) => ({ path: path.replace(`body/${prefix}`, "body/"), message })),
+    );
+  }
+}

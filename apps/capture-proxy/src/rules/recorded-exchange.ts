@@ -17,6 +17,7 @@ import {
   type ResponseMessage,
   type TraceStep,
 } from "#exchange/exchange.ts";
+import { fieldPairs } from "#exchange/shown-message.ts";
 import type { SyntheticResponse } from "#exchange/phases.ts";
 import type { EditedExchange } from "./message-edit.ts";
 import { readTextBody } from "./text-body.ts";
@@ -119,7 +120,7 @@ export class RecordedExchange implements EditedExchange {
     return {
       method,
       url: exchangeUrl(this.request),
-      headers_list: pairs(fields),
+      headers_list: fieldPairs(fields),
       ...(await shownBody(this.#requestBody.bytes, fields)),
     };
   }
@@ -130,7 +131,7 @@ export class RecordedExchange implements EditedExchange {
     return {
       status_code: status,
       status_message: reason,
-      headers_list: pairs(fields),
+      headers_list: fieldPairs(fields),
       ...(await shownBody(this.#responseBody.bytes, fields)),
     };
   }
@@ -184,12 +185,6 @@ function responseMessage(data: RecordedResponse): ResponseMessage {
     fields: data.headers_list.flat(),
     trailers: undefined,
   };
-}
-
-function pairs(fields: Readonly<RawFields>): [string, string][] {
-  const list: [string, string][] = [];
-  for (let at = 0; at + 1 < fields.length; at += 2) list.push([fields[at] ?? "", fields[at + 1] ?? ""]);
-  return list;
 }
 
 type ShownBody = Pick<RewrittenRequest, "body" | "body_encoding" | "body_size" | "body_truncated">;

@@ -37,7 +37,7 @@ export interface ScriptEngine {
   stop(): Promise<void>;
   readonly test: (body: ScriptTest, entry: TrafficEntry | undefined) => Promise<ScriptTestResult>;
   /** The script API as TypeScript declarations. */
-  readonly typesText: string;
+  readonly readTypes: () => string;
 }
 
 export function createScriptEngine({ host, values, onCall, onProblem }: ScriptEngineParts): ScriptEngine {
@@ -89,6 +89,6 @@ export function createScriptEngine({ host, values, onCall, onProblem }: ScriptEn
       await runner.close();
     },
     test: async (body, entry) => await testScript(body, entry, { runner, limits }),
-    typesText: readFileSync(new URL("./script-api.d.ts", import.meta.url), "utf8"),
+    readTypes: () => readFileSync(new URL("./script-api.d.ts", import.meta.url), "utf8"),
   };
 }

@@ -8,6 +8,7 @@ import { type Exchange, exchangeUrl, type ExchangeView } from "#exchange/exchang
 import type { MessageFilter, MessageVerdict, TappedMessage } from "#exchange/messages.ts";
 import type { BodySpool } from "#exchange/body.ts";
 import { CONTINUE, type Interceptor, type StoreFilter, type Verdict } from "#exchange/phases.ts";
+import { fieldPairs } from "#exchange/shown-message.ts";
 import { fieldProblem } from "#rules/field-problem.ts";
 import { leaveBody, moveTo, setMethod, setStatus, shown } from "#rules/message-actions.ts";
 import { type BodyLimits, type EditedExchange, MessageEdit, type Phase } from "#rules/message-edit.ts";
@@ -184,7 +185,7 @@ async function applyResponse(
 /** The proxy frames bodies itself: fields about framing stay as they are. */
 function applyFields(edit: MessageEdit, fields: RawFields): void {
   const before = edit.fields;
-  const framing = pairs(before).filter(([name]) => fieldProblem(name) !== undefined);
+  const framing = fieldPairs(before).filter(([name]) => fieldProblem(name) !== undefined);
   const changed = [...withoutFraming(fields), ...framing.flat()];
   const words = fieldChanges(before, changed);
   if (words.length === 0) return;
@@ -193,15 +194,9 @@ function applyFields(edit: MessageEdit, fields: RawFields): void {
 }
 
 function withoutFraming(fields: RawFields): RawFields {
-  return pairs(fields)
+  return fieldPairs(fields)
     .filter(([name]) => fieldProblem(name) === undefined)
     .flat();
-}
-
-function pairs(fields: Readonly<RawFields>): [string, string][] {
-  const list: [string, string][] = [];
-  for (let at = 0; at + 1 < fields.length; at += 2) list.push([fields[at] ?? "", fields[at + 1] ?? ""]);
-  return list;
 }
 
 /** The difference of two field lists by name, for a trace. */
@@ -219,7 +214,7 @@ function fieldChanges(before: Readonly<RawFields>, after: Readonly<RawFields>): 
 
 function valuesByName(fields: Readonly<RawFields>): Map<string, { readonly name: string; readonly values: string[] }> {
   const values = new Map<string, { readonly name: string; readonly values: string[] }>();
-  for (const [name, value] of pairs(fields)) {
+  for (const [name, value] of fieldPairs(fields)) {
     const known = values.get(name.toLowerCase());
     if (known === undefined) values.set(name.toLowerCase(), { name, values: [value] });
     else known.values.push(value);
@@ -245,7 +240,8 @@ async function applyBody(edit: MessageEdit, value: GuestValue): Promise<void> {
 export interface HookCall {
   readonly scriptId: string;
   readonly scriptName: string;
-  readonly hook: ScriptHook;
+  /** Null in a history that does not know it. */
+  readonly hook: ScriptHook | null;
   /** Null without a recorded exchange. */
   readonly entryId: string | null;
   readonly durationMs: number;

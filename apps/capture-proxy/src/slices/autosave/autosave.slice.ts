@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { AutoSaveStatus, autosaveOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
-import { ApiError, validationError } from "#api/api-error.ts";
+import { ApiError, changeSettings } from "#api/api-error.ts";
 import type { Slice, SliceHost } from "#slice.ts";
 import { AutoSaveTask, failureSentence } from "./autosave.task.ts";
 
@@ -52,7 +52,7 @@ function createAutosaveOperations(parts: AutoSaveParts): Handlers<typeof autosav
       const shown = { ...body, ...(body.output_dir === defaultDir && { output_dir: null }) };
       const given = FIELDS.filter((field) => shown[field] !== undefined).map((field) => [field, shown[field]]);
       const change = Object.fromEntries(given) as typeof body;
-      inBody(() => settings.patch({ auto_save: change }));
+      changeSettings("auto_save/", () => settings.patch({ auto_save: change }));
       if (settings.configured.auto_save !== before) onChange();
       return { status: 200, body: autosaveStatus(parts) };
     },
@@ -78,16 +78,4 @@ function autosaveStatus({ settings, task, defaultDir }: AutoSaveParts): AutoSave
     restart_pending: restartPending.length > 0,
     overridden_by: overriddenBy,
   };
-}
-
-/** The settings report errors below `body/auto_save/`; the body of this operation is that section. */
-function inBody(run: () => void): void {
-  try {
-    run();
-  } catch (error) {
-    if (!(error instanceof ApiError) || error.details === undefined) throw error;
-    throw validationError(
-      error.details.map(({ path, message }) => ({ path: path.replace("body/auto_save/", "body/"), message })),
-    );
-  }
 }

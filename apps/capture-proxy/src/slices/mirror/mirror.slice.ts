@@ -3,7 +3,7 @@ import type { MirrorChange, MirrorStatus, Settings, mirrorOperations } from "@he
 import type { Handlers } from "@headworks/contract-kit";
 import { compileHostPatterns, type HostMatcher } from "@headworks/host-patterns";
 import { fieldValues } from "@headworks/http1";
-import { ApiError, validationError } from "#api/api-error.ts";
+import { changeSettings } from "#api/api-error.ts";
 import type { BodyCapture } from "#exchange/body.ts";
 import { exchangeUrl, type ExchangeView, type Scheme } from "#exchange/exchange.ts";
 import type { Observer } from "#exchange/phases.ts";
@@ -66,7 +66,7 @@ function createMirrorOperations(parts: MirrorParts): Handlers<typeof mirrorOpera
   const { settings, defaultDir, onChange } = parts;
   const change = (fields: MirrorChange): void => {
     const before = settings.configured.mirror;
-    inBody(() => settings.patch({ mirror: fields }));
+    changeSettings("mirror/", () => settings.patch({ mirror: fields }));
     if (settings.configured.mirror !== before) onChange();
   };
   return {
@@ -99,18 +99,6 @@ function mirrorStatus({ settings, queue, defaultDir }: MirrorParts): MirrorStatu
     save_request_bodies,
     ...queue.status(),
   };
-}
-
-/** The settings report errors below `body/mirror/`; the body of this operation is that section. */
-function inBody(run: () => void): void {
-  try {
-    run();
-  } catch (error) {
-    if (!(error instanceof ApiError) || error.details === undefined) throw error;
-    throw validationError(
-      error.details.map(({ path, message }) => ({ path: path.replace("body/mirror/", "body/"), message })),
-    );
-  }
 }
 
 /** Compiled mirror settings. */

@@ -4,7 +4,8 @@ import { FakeClock, temporaryDirectory } from "@headworks/testkit";
 import { openDatabase, STATE_MIGRATIONS } from "#storage/database.ts";
 import type { Database } from "#storage/database.ts";
 import { createScriptHistory, createScriptValues, MAX_VALUES_BYTES } from "./script-history.ts";
-import type { ScriptHistory, StoredExecution } from "./script-history.ts";
+import type { HookCall } from "#scripting/script-pipeline.ts";
+import type { ScriptHistory } from "./script-history.ts";
 
 const FLUSH_MS = 2000;
 
@@ -50,7 +51,7 @@ function rig(path = ":memory:", limit = 10): Rig {
   return made;
 }
 
-function execution(number: number, more: Partial<StoredExecution> = {}): StoredExecution {
+function execution(number: number, more: Partial<HookCall> = {}): HookCall {
   return {
     scriptId: "s",
     scriptName: "s",

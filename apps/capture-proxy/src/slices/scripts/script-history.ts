@@ -1,4 +1,5 @@
 import type { ScriptExecution, ScriptHook } from "@headworks/capture-contract";
+import type { HookCall } from "#scripting/script-pipeline.ts";
 import type { Clock } from "#slice.ts";
 import type { Database, SqlRow } from "#storage/database.ts";
 
@@ -8,24 +9,11 @@ const PERSIST_EVERY_MS = 2000;
 const MAX_BATCH = 500;
 const PAUSE_MS = 50;
 
-/** One call of a hook. */
-export interface StoredExecution {
-  readonly scriptId: string;
-  readonly scriptName: string;
-  readonly hook: ScriptHook | null;
-  readonly entryId: string | null;
-  readonly durationMs: number;
-  readonly error: string | null;
-  readonly console: readonly string[];
-  readonly changes: readonly string[];
-  readonly atMs: number;
-}
-
 /** The newest executions of all scripts. Reads include executions that are not written yet. */
 export interface ScriptHistory {
   /** Writes periodically, and a last time when the signal aborts. */
   start(signal: AbortSignal): void;
-  record(execution: StoredExecution): void;
+  record(execution: HookCall): void;
   /** Writes what waits. */
   flush(): void;
   /** Of one script, or of all that exist; newest first. */
@@ -51,10 +39,10 @@ export function createScriptHistory(parts: {
 }): ScriptHistory {
   const { database, limit, exists } = parts;
   const sql = prepared(database);
-  let waiting: StoredExecution[] = [];
+  let waiting: HookCall[] = [];
   let stored = Number(sql.countAll.get()?.["count"]);
 
-  const save = (batch: readonly StoredExecution[]): void => {
+  const save = (batch: readonly HookCall[]): void => {
     let removed = 0;
     database.transaction(() => {
       for (const execution of batch) sql.add.run(...valuesOf(execution));
@@ -87,11 +75,11 @@ export function createScriptHistory(parts: {
     isContinuing = persist();
     if (isContinuing) parts.clock.after(PAUSE_MS, persistAndContinue);
   };
-  const read = (isWanted: (execution: StoredExecution) => boolean): ScriptExecution[] => {
+  const read = (isWanted: (execution: HookCall) => boolean): ScriptExecution[] => {
     persist();
     return waiting.filter(isWanted).map(showExecution);
   };
-  const isOf = (scriptId: string | undefined) => (execution: StoredExecution) =>
+  const isOf = (scriptId: string | undefined) => (execution: HookCall) =>
     scriptId === undefined ? exists(execution.scriptId) : execution.scriptId === scriptId;
   return {
     start: (signal) => {
@@ -162,7 +150,7 @@ function prepared(database: Database) {
   };
 }
 
-function valuesOf(execution: StoredExecution) {
+function valuesOf(execution: HookCall) {
   const { scriptId, scriptName, hook, entryId, durationMs, error, console, changes, atMs } = execution;
   return [
     scriptId,
@@ -177,7 +165,7 @@ function valuesOf(execution: StoredExecution) {
   ];
 }
 
-function showExecution(execution: StoredExecution): ScriptExecution {
+function showExecution(execution: HookCall): ScriptExecution {
   const { scriptId, scriptName, hook, entryId, durationMs, error, console, changes, atMs } = execution;
   return {
     script_id: scriptId,

@@ -14,7 +14,7 @@ import type {
   TrafficEntry,
 } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
-import { ApiError, notFound, validationError } from "#api/api-error.ts";
+import { changeSettings, notFound, validationError } from "#api/api-error.ts";
 import type { RuleTable } from "#rules/rule-table.ts";
 import type { ActiveScript } from "#scripting/script-engine.ts";
 import type { Clock, SliceHost } from "#slice.ts";
@@ -46,7 +46,7 @@ export interface ScriptsOperationsParts {
   readonly active: () => readonly ActiveScript[];
   readonly validate: (source: string) => Promise<ScriptValidation>;
   readonly testScript: (body: ScriptTest, entry: TrafficEntry | undefined) => Promise<ScriptTestResult>;
-  readonly typesText: string;
+  readonly readTypes: () => string;
   readonly traffic: Pick<SliceHost["store"], "getEntry" | "getRow">;
   readonly settings: SliceHost["settings"];
   readonly clock: Clock;
@@ -65,7 +65,7 @@ export function createScriptsOperations(parts: ScriptsOperationsParts): All {
     ...configOperations(parts),
     ...trialOperations(parts),
     listScriptTemplates: () => ({ status: 200, body: [...SCRIPT_TEMPLATES] }),
-    getScriptTypes: () => ({ status: 200, body: parts.typesText }),
+    getScriptTypes: () => ({ status: 200, body: parts.readTypes() }),
   };
 }
 
@@ -198,7 +198,7 @@ function configOperations({ settings }: ScriptsOperationsParts): Pick<All, Limit
         ...(megabytes !== undefined && { script_memory_limit_mb: megabytes }),
         ...(capture !== undefined && { script_capture_console: capture }),
       };
-      if (Object.keys(change).length > 0) inBody(() => settings.patch(change));
+      if (Object.keys(change).length > 0) changeSettings("script_", () => settings.patch(change));
       return { status: 200, body: showConfig(settings.running) };
     },
   };
@@ -232,18 +232,6 @@ function chosen<Name extends keyof ScriptConfigUpdate, Other extends keyof Scrip
   if (value === undefined || value === now[name]) return otherValue;
   if (otherValue === now[name] || otherValue === value) return value;
   throw validationError([{ path: `body/${otherName}`, message: `contradicts ${name}` }]);
-}
-
-/** The settings report errors under their own names. */
-function inBody(run: () => void): void {
-  try {
-    run();
-  } catch (error) {
-    if (!(error instanceof ApiError) || error.details === undefined) throw error;
-    throw validationError(
-      error.details.map(({ path, message }) => ({ path: path.replace("body/script_", "body/"), message })),
-    );
-  }
 }
 
 function trialOperations(parts: ScriptsOperationsParts): Pick<All, TrialOperation> {

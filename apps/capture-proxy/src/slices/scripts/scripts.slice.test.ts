@@ -14,7 +14,7 @@ import type { PortableRules } from "#slice.ts";
 import type { ActiveScript, ScriptEngine, ScriptEngineParts } from "#scripting/script-engine.ts";
 import { startApi } from "../../../test/api-rig.ts";
 import type { ApiRig } from "../../../test/api-rig.ts";
-import type { StoredExecution } from "./script-history.ts";
+import type { HookCall } from "#scripting/script-pipeline.ts";
 import { createScriptsSlice } from "./scripts.slice.ts";
 
 /** A source that cannot be compiled, for the validation below. */
@@ -25,7 +25,7 @@ interface ScriptsRig extends ApiRig {
   readonly loaded: () => readonly ActiveScript[];
   /** How often scripts were loaded. */
   readonly loads: () => number;
-  readonly record: (call: StoredExecution) => void;
+  readonly record: (call: HookCall) => void;
   readonly values: ScriptEngineParts["values"];
   /** The entry that the last test was made on. */
   readonly testedEntry: () => TrafficEntry | undefined;
@@ -59,7 +59,7 @@ async function startScripts(): Promise<ScriptsRig> {
         testedEntry = entry;
         return Promise.resolve(TESTED);
       },
-      typesText: "declare const console: Console;",
+      readTypes: () => "declare const console: Console;",
     };
   };
   const api = await startApi({
@@ -79,7 +79,7 @@ async function startScripts(): Promise<ScriptsRig> {
   return Object.assign(api, {
     loaded: () => loads.at(-1) ?? [],
     loads: () => loads.length,
-    record: parts.onCall as (call: StoredExecution) => void,
+    record: parts.onCall,
     values: parts.values,
     testedEntry: () => testedEntry,
     portable,
@@ -122,7 +122,7 @@ async function list(api: ApiRig): Promise<Script[]> {
 
 const names = (scripts: readonly { readonly name: string }[]): string[] => scripts.map(({ name }) => name);
 
-function execution(scriptId: string, more: Partial<StoredExecution> = {}): StoredExecution {
+function execution(scriptId: string, more: Partial<HookCall> = {}): HookCall {
   return {
     scriptId,
     scriptName: "script",

@@ -10,11 +10,10 @@ import { RuleTable } from "#rules/rule-table.ts";
 import { type ActiveScript, createScriptEngine } from "#scripting/script-engine.ts";
 import type { Slice, SliceHost } from "#slice.ts";
 import type { Database } from "#storage/database.ts";
-import { filterIssues } from "./match-filter.ts";
+import { compileMatchFilter, filterIssues } from "./match-filter.ts";
 import { createScriptHistory, createScriptValues, type ScriptHistory, type ScriptValues } from "./script-history.ts";
 import { createScriptProblems } from "./script-problems.ts";
-import { readScript, showScript, type StoredScript } from "./script-rule.ts";
-import { createScriptCompiler } from "./scripts.compile.ts";
+import { inRunOrder, readScript, showScript, type StoredScript } from "./script-rule.ts";
 import { createScriptsOperations } from "./scripts.operations.ts";
 
 /** Scripts of users that run for exchanges. */
@@ -65,7 +64,7 @@ export function createScriptsSlice(
       active: () => active,
       validate: (source) => runner.validate(source),
       testScript: (body, entry) => engine.test(body, entry),
-      typesText: engine.typesText,
+      readTypes: engine.readTypes,
       traffic: host.store,
       settings,
       clock,
@@ -103,6 +102,22 @@ export function createScriptsSlice(
       },
     }),
   };
+}
+
+/** The enabled scripts in the order of execution. An unchanged script stays the same object. */
+function createScriptCompiler(): (scripts: readonly StoredScript[]) => readonly ActiveScript[] {
+  const compiled = new WeakMap<StoredScript, ActiveScript>();
+  return (scripts) =>
+    inRunOrder(scripts)
+      .filter(({ enabled }) => enabled)
+      .map((script) => {
+        const known = compiled.get(script);
+        if (known !== undefined) return known;
+        const { id, name, source, hooks, onError, matchFilter } = script;
+        const made = { id, name, source, hooks: new Set(hooks), onError, matches: compileMatchFilter(matchFilter) };
+        compiled.set(script, made);
+        return made;
+      });
 }
 
 function removeScript(
