@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
-import type { NewScript, ScriptExecution, TrafficEntry } from "@headworks/capture-contract";
+import type { NewScript, ScriptExecution, ScriptTestResult, TrafficEntry } from "@headworks/capture-contract";
 import { waitUntil } from "@headworks/testkit";
 import { type ProxyRig, startProxyRig } from "./proxy-rig.ts";
 import { startWebSocketRig } from "./websocket-rig.ts";
@@ -220,4 +220,46 @@ test("values of store survive a change of the source; feature scripting can be s
   await using _off = off;
   const { code } = await off.api<{ code: string }>("GET", "/scripts", undefined, 501);
   assert.equal(code, "NOT_IMPLEMENTED");
+});
+
+test("a dry run shows what each hook would do, and Set-Cookie fields apart", async () => {
+  const dryRun = async (body: object): Promise<ScriptTestResult> => await rig.api("POST", "/scripts/test", body);
+  const cookies = await dryRun({
+    source: "function onResponse(request, response) { response.headers.append('Set-Cookie', 'b=2'); }",
+    hook: "on_response",
+    response: { headers: { "Set-Cookie": "a=1" } },
+  });
+  assert.deepEqual(
+    [cookies.original_response?.headers, cookies.modified_response?.headers],
+    [{ "Set-Cookie": "a=1" }, { "Set-Cookie": "a=1\nb=2" }],
+  );
+  const upper = await dryRun({
+    source:
+      "function onWebSocketMessage(context) { context.payload = context.payload.toUpperCase() + context.direction; }",
+    hook: "on_websocket_message",
+    message: { direction: "receive", payload: "hi" },
+  });
+  assert.equal(upper.modified_payload, "HIreceive");
+  const call = await dryRun({
+    source:
+      "function onGrpcMessage(context) { console.log(context.service, context.method); return { continue: false }; }",
+    hook: "on_grpc_message",
+    message: { service: "shop.Orders", method: "List", payload: "base64:AAE=" },
+  });
+  assert.deepEqual(
+    [call.console, call.changes, call.continue_],
+    [["shop.Orders List"], ["dropped the message"], false],
+  );
+  const stored = await dryRun({
+    source: "function onTrafficStore({ entry }) { entry.request.body = entry.response.body; entry.tags.push('seen'); }",
+    hook: "on_traffic_store",
+    request: { method: "POST", url: "https://a.example/", body: "secret" },
+    response: { body: "x" },
+  });
+  assert.deepEqual(stored.changes, ["changed the request's body", "tags: seen"]);
+  const started = await dryRun({
+    source: "function onSessionStart({ session }) { console.log(session.name); }",
+    hook: "on_session_start",
+  });
+  assert.deepEqual([started.console, started.error], [["Sample"], null]);
 });

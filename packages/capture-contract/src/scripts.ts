@@ -17,6 +17,17 @@ export const ScriptHook = oneOf([...SCRIPT_HOOKS]);
 
 export type ScriptHook = Static<typeof ScriptHook>;
 
+/** The function that a script declares for a hook. */
+export const HOOK_FUNCTIONS: Readonly<Record<ScriptHook, string>> = {
+  on_request: "onRequest",
+  on_response: "onResponse",
+  on_websocket_message: "onWebSocketMessage",
+  on_grpc_message: "onGrpcMessage",
+  on_traffic_store: "onTrafficStore",
+  on_session_start: "onSessionStart",
+  on_session_end: "onSessionEnd",
+};
+
 const pattern = (what: string) =>
   Type.Optional(
     Type.String({
@@ -255,7 +266,9 @@ export type ScriptTest = Static<typeof ScriptTest>;
 
 const testedBody = {
   body: nullable(Type.String(), { description: "Without content codings; binary as `base64:` and base64" }),
-  headers: Type.Record(Type.String(), Type.String(), { description: "Fields of the same name joined with commas" }),
+  headers: Type.Record(Type.String(), Type.String(), {
+    description: "Fields of the same name joined with commas, Set-Cookie with line ends",
+  }),
   headers_list: Type.Array(Type.Array(Type.String(), { minItems: 2, maxItems: 2 })),
 };
 

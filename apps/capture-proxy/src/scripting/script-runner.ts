@@ -1,22 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
-import type { ScriptHook, ScriptValidation } from "@headworks/capture-contract";
+import { HOOK_FUNCTIONS, SCRIPT_HOOKS, type ScriptHook, type ScriptValidation } from "@headworks/capture-contract";
 import type { RawFields } from "@headworks/http1";
 import { createSandbox, type GuestFault, type GuestProgram, type GuestValue, type Sandbox } from "@headworks/sandbox";
 import { checkedOutput, type HookOutput } from "./hook-output.ts";
 
-/** The function that a hook calls, by hook. */
-const HOOK_FUNCTIONS: Readonly<Record<ScriptHook, string>> = {
-  on_request: "onRequest",
-  on_response: "onResponse",
-  on_websocket_message: "onWebSocketMessage",
-  on_grpc_message: "onGrpcMessage",
-  on_traffic_store: "onTrafficStore",
-  on_session_start: "onSessionStart",
-  on_session_end: "onSessionEnd",
-};
-
-const HOOKS = Object.keys(HOOK_FUNCTIONS) as ScriptHook[];
 const FUNCTION_NAMES = Object.values(HOOK_FUNCTIONS);
 const FILENAME = "script.js";
 /** Each script has a thread of its own up to this number; then scripts share threads. */
@@ -178,7 +166,7 @@ export function createScriptRunner(parts: ScriptRunnerParts): ScriptRunner {
       await tests.use(async (target) => {
         const { fault, functions } = await target.inspect(source, FILENAME, FUNCTION_NAMES);
         if (fault === undefined) {
-          return { valid: true, hooks: HOOKS.filter((hook) => functions.includes(HOOK_FUNCTIONS[hook])) };
+          return { valid: true, hooks: SCRIPT_HOOKS.filter((hook) => functions.includes(HOOK_FUNCTIONS[hook])) };
         }
         const { line, column } = fault;
         // The place has members of its own.

@@ -12,6 +12,7 @@ import type {
 import { reasonPhrase } from "@headworks/http-fields";
 import type { GuestValue } from "@headworks/sandbox";
 import { exchangeUrl } from "#exchange/exchange.ts";
+import { joinedFields } from "#exchange/shown-message.ts";
 import type { BodyLimits } from "#rules/message-edit.ts";
 import { RecordedExchange, type RecordedMessages } from "#rules/recorded-exchange.ts";
 import { parseUrlTarget } from "#rules/url-edit.ts";
@@ -111,64 +112,14 @@ function resultOf(outcome: HookOutcome | undefined, changes: readonly string[]):
 
 /** Hooks of messages, of the store and of sessions. */
 async function testOther(
-  { source, hook, message = {} }: ScriptTest,
+  test: ScriptTest,
   exchange: RecordedExchange,
   context: Readonly<Record<string, unknown>>,
   { runner }: ScriptTestParts,
 ): Promise<ScriptTestResult> {
-  const { request, response } = exchange;
-  const shown = { method: request.method, url: exchangeUrl(request), fields: request.fields };
-  const { direction = "send", message_type: type = "text", payload = "" } = message;
-  const value: GuestValue = payload.startsWith("base64:")
-    ? Buffer.from(payload.slice("base64:".length), "base64")
-    : hook === "on_grpc_message"
-      ? Buffer.from(payload, "utf8")
-      : payload;
-  const inputs: Readonly<Record<string, readonly [HookInput, readonly GuestValue[]]>> = {
-    on_websocket_message: [
-      {
-        context: {
-          ...context,
-          hook,
-          connection_id: SAMPLE_ID,
-          direction,
-          message_type: type,
-          is_binary: type === "binary",
-        },
-        request: shown,
-      },
-      [value],
-    ],
-    on_grpc_message: [
-      {
-        context: {
-          ...context,
-          hook,
-          stream_id: SAMPLE_ID,
-          direction,
-          service: message.service ?? "example.Service",
-          method: message.method ?? "Method",
-        },
-        request: shown,
-      },
-      [value],
-    ],
-    on_traffic_store: [
-      {
-        context: { ...context, hook },
-        request: shown,
-        ...(await storedBodies(exchange)).forms,
-        ...(response !== undefined && {
-          response: { status: response.status, reason: response.reason, fields: response.fields, durationMs: 0 },
-        }),
-      },
-      (await storedBodies(exchange)).values,
-    ],
-  };
-  const [input, bodies] = inputs[hook] ?? [
-    { context: { ...context, hook, session: { id: SAMPLE_ID, name: "Sample" } } },
-    [],
-  ];
+  const { source, hook } = test;
+  const { context: own, bodies = [], ...messages } = await sampleInput(test, exchange);
+  const input: HookInput = { context: { ...context, hook, ...own }, ...messages };
   const outcome = await runner.callOnce(source, hook, input, bodies);
   const { output } = outcome;
   const changes: string[] = [];
@@ -184,6 +135,46 @@ async function testOther(
     ...resultOf(outcome, changes),
     modified_payload: output?.bodyChanged === true ? shownPayload(outcome.bodies[0] ?? null) : null,
   };
+}
+
+/** The part of the input that belongs to the hook, and its bodies. */
+async function sampleInput(
+  { hook, message = {} }: ScriptTest,
+  exchange: RecordedExchange,
+): Promise<HookInput & { readonly bodies?: readonly GuestValue[] }> {
+  const { method, fields } = exchange.request;
+  const request = { method, url: exchangeUrl(exchange.request), fields };
+  const { direction = "send", message_type: type = "text", payload = "" } = message;
+  switch (hook) {
+    case "on_websocket_message": {
+      const context = { connection_id: SAMPLE_ID, direction, message_type: type, is_binary: type === "binary" };
+      return { context, request, bodies: [binary(payload) ?? payload] };
+    }
+    case "on_grpc_message": {
+      const { service = "example.Service", method: name = "Method" } = message;
+      const context = { stream_id: SAMPLE_ID, direction, service, method: name };
+      return { context, request, bodies: [binary(payload) ?? Buffer.from(payload, "utf8")] };
+    }
+    case "on_traffic_store": {
+      const { response } = exchange;
+      const { forms, values } = await storedBodies(exchange);
+      return {
+        context: {},
+        request,
+        ...forms,
+        ...(response !== undefined && {
+          response: { status: response.status, reason: response.reason, fields: response.fields, durationMs: 0 },
+        }),
+        bodies: values,
+      };
+    }
+    default:
+      return { context: { session: { id: SAMPLE_ID, name: "Sample" } } };
+  }
+}
+
+function binary(payload: string): Buffer | undefined {
+  return payload.startsWith("base64:") ? Buffer.from(payload.slice("base64:".length), "base64") : undefined;
 }
 
 function shownPayload(value: GuestValue): string | null {
@@ -205,21 +196,12 @@ async function storedBodies(exchange: RecordedExchange): Promise<{
 }
 
 function testedRequest({ method, url, headers_list: list, body }: RewrittenRequest): TestedRequest {
-  return { method, url, headers: joined(list), headers_list: list, body };
+  return { method, url, headers: joinedFields(list.flat()), headers_list: list, body };
 }
 
 function testedResponse(shown: RewrittenResponse): TestedResponse {
   const { status_code, status_message, headers_list: list, body } = shown;
-  return { status_code, status_message, headers: joined(list), headers_list: list, body };
-}
-
-function joined(list: readonly (readonly string[])[]): Record<string, string> {
-  const headers = Object.create(null) as Record<string, string>;
-  for (const [name = "", value = ""] of list) {
-    const known = Object.keys(headers).find((other) => other.toLowerCase() === name.toLowerCase());
-    headers[known ?? name] = known === undefined ? value : `${headers[known] ?? ""}, ${value}`;
-  }
-  return headers;
+  return { status_code, status_message, headers: joinedFields(list.flat()), headers_list: list, body };
 }
 
 function sampleMessages({ request = {}, response = {} }: ScriptTest): RecordedMessages {

@@ -5,7 +5,7 @@ import {
   bodyOfScript,
   draftOfScript,
   filterWords,
-  HOOK_NAMES,
+  HOOK_LABELS,
   newScript,
   scriptFromEntry,
   scriptOf,
@@ -27,7 +27,7 @@ const SCRIPT: Script = {
 };
 
 test("every hook of the contract has a label, in the order of an exchange", () => {
-  assert.deepEqual(HOOK_NAMES, [...SCRIPT_HOOKS]);
+  assert.deepEqual(Object.keys(HOOK_LABELS), [...SCRIPT_HOOKS]);
 });
 
 test("a stored script that is not edited is stored as it was", () => {

@@ -1,18 +1,22 @@
-import type { NewScript, Script, ScriptFilter, ScriptHook, ScriptTemplate } from "@headworks/capture-contract";
+import {
+  HOOK_FUNCTIONS,
+  type NewScript,
+  type Script,
+  type ScriptFilter,
+  type ScriptHook,
+  type ScriptTemplate,
+} from "@headworks/capture-contract";
 import { nameForRequest, type RequestLine } from "../../rules/from-entry.ts";
 
-/** The hooks in the order of an exchange, with the function that a script declares for each. */
-export const HOOKS: Readonly<Record<ScriptHook, { readonly label: string; readonly declared: string }>> = {
-  on_request: { label: "Request", declared: "onRequest" },
-  on_response: { label: "Response", declared: "onResponse" },
-  on_websocket_message: { label: "WebSocket message", declared: "onWebSocketMessage" },
-  on_grpc_message: { label: "gRPC message", declared: "onGrpcMessage" },
-  on_traffic_store: { label: "Stored traffic", declared: "onTrafficStore" },
-  on_session_start: { label: "Session start", declared: "onSessionStart" },
-  on_session_end: { label: "Session end", declared: "onSessionEnd" },
+export const HOOK_LABELS: Readonly<Record<ScriptHook, string>> = {
+  on_request: "Request",
+  on_response: "Response",
+  on_websocket_message: "WebSocket message",
+  on_grpc_message: "gRPC message",
+  on_traffic_store: "Stored traffic",
+  on_session_start: "Session start",
+  on_session_end: "Session end",
 };
-
-export const HOOK_NAMES = Object.keys(HOOKS) as ScriptHook[];
 
 /** Fields of the match filter as typed; empty: any. */
 export interface FilterDraft {
@@ -174,7 +178,7 @@ export function filterWords(filter: ScriptFilter | undefined): string {
 }
 
 export function hookWords(hooks: readonly ScriptHook[]): string {
-  return hooks.length === 0 ? "no hooks" : hooks.map((hook) => HOOKS[hook].declared).join(", ");
+  return hooks.length === 0 ? "no hooks" : hooks.map((hook) => HOOK_FUNCTIONS[hook]).join(", ");
 }
 
 /** The stored fields of a script, to create it again or copy it. */

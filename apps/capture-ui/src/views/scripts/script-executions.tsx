@@ -1,8 +1,7 @@
-import type { ScriptExecution } from "@headworks/capture-contract";
+import { HOOK_FUNCTIONS, type ScriptExecution } from "@headworks/capture-contract";
 import type { ReactNode } from "react";
 import { formatDuration } from "../../ui/format.ts";
 import { Tag } from "../../ui/tag.tsx";
-import { HOOKS } from "./script-draft.ts";
 import styles from "./scripts.module.css";
 
 /** Runs of scripts: hook, duration, changes, error and console. `about` names what differs between the runs. */
@@ -21,7 +20,7 @@ export function ExecutionList({
         <li key={`${execution.timestamp} ${index}`}>
           <div className={styles["executionHead"]}>
             {!execution.success && <Tag tone="error">error</Tag>}
-            {execution.hook !== undefined && <Tag tone="neutral">{HOOKS[execution.hook].declared}</Tag>}
+            {execution.hook !== undefined && <Tag tone="neutral">{HOOK_FUNCTIONS[execution.hook]}</Tag>}
             {about(execution)}
             <span className={styles["grow"]} />
             <span className={styles["quiet"]}>{formatDuration(execution.duration_ms)}</span>

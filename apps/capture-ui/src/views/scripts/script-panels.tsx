@@ -1,4 +1,4 @@
-import type { ScriptHook, ScriptTestResult } from "@headworks/capture-contract";
+import { HOOK_FUNCTIONS, SCRIPT_HOOKS, type ScriptHook, type ScriptTestResult } from "@headworks/capture-contract";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { Play } from "lucide-react";
 import { type KeyboardEvent, useEffect, useRef, useState } from "react";
@@ -17,12 +17,12 @@ import { Segmented } from "../../ui/segmented.tsx";
 import { EmptyState, ErrorState, Spinner } from "../../ui/states.tsx";
 import { Tag } from "../../ui/tag.tsx";
 import { attempt } from "../../ui/toast.tsx";
-import { type FilterDraft, HOOK_NAMES, HOOKS, type ScriptDraft } from "./script-draft.ts";
+import { type FilterDraft, HOOK_LABELS, type ScriptDraft } from "./script-draft.ts";
 import { ExecutionList, Outcome } from "./script-executions.tsx";
 import { newTrial, partsOf, testedLines, type TrialDraft, trialOf } from "./script-trial.ts";
 import styles from "./scripts.module.css";
 
-const HOOK_OPTIONS = HOOK_NAMES.map((value) => ({ value, label: `${HOOKS[value].label}: ${HOOKS[value].declared}` }));
+const HOOK_OPTIONS = SCRIPT_HOOKS.map((value) => ({ value, label: `${HOOK_LABELS[value]}: ${HOOK_FUNCTIONS[value]}` }));
 
 /** State of the test, kept while other tabs are shown. */
 export function useTrial(entryId: string | null) {
@@ -364,7 +364,7 @@ export function SettingsPanel({
   readonly declared: readonly ScriptHook[] | null;
 }) {
   const toggle = (hook: ScriptHook, isOn: boolean): void =>
-    set({ hooks: HOOK_NAMES.filter((each) => (each === hook ? isOn : hooks.includes(each))) });
+    set({ hooks: SCRIPT_HOOKS.filter((each) => (each === hook ? isOn : hooks.includes(each))) });
   return (
     <div className={styles["panel"]}>
       <NameField value={draft.name} error={refused["name"]} onChange={(name) => set({ name })} />
@@ -378,14 +378,14 @@ export function SettingsPanel({
       </Field>
       <fieldset className={styles["hooks"]}>
         <legend>Hooks</legend>
-        {HOOK_NAMES.map((hook) => {
+        {SCRIPT_HOOKS.map((hook) => {
           const isOn = hooks.includes(hook);
           const isDeclared = declared?.includes(hook);
           return (
             <label key={hook}>
               <input type="checkbox" checked={isOn} onChange={(event) => toggle(hook, event.target.checked)} />
               <span>
-                {HOOKS[hook].label} <code>{HOOKS[hook].declared}</code>
+                {HOOK_LABELS[hook]} <code>{HOOK_FUNCTIONS[hook]}</code>
               </span>
               {isOn && isDeclared === false && <Tag tone="warning">no such function</Tag>}
               {!isOn && isDeclared === true && <Tag tone="warning">declared, but off</Tag>}
